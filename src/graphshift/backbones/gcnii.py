@@ -1,0 +1,55 @@
+"""GCNII (Chen et al., 2020): a deep GCN with an initial residual and an identity map."""
+
+from __future__ import annotations
+
+import math
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from graphshift.backbones.base import Backbone, Linear
+from graphshift.graphs import Graph
+from graphshift.sparse import Sparse
+
+__all__ = ["GCNII"]
+
+
+class GCNII(Backbone):
+    """Linear → ReLU = h0, then L × [ReLU(θ_l s W_l + (1 − θ_l) s)] with s = (1 − α) Â h + α h0, then Linear.
+
+    θ_l = log(λ / l + 1). The stem, h0, needs no edges.
+
+    Args:
+        in_channels: features of a node.
+        out_channels: outputs for a node.
+        hidden_channels: width.
+        num_layers: L.
+        dropout: before every product but the first.
+        alpha: α, the share of the initial residual.
+        lamda: λ, how slowly the layers turn into identity maps.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, *, hidden_channels: int = 32, num_layers: int = 10,
+        dropout: float = 0.0, alpha: float = 0.1, lamda: float = 1.0,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.enter = Linear(in_channels, hidden_channels)
+        self.layers = nn.ModuleList(Linear(hidden_channels, hidden_channels, bias=False) for _ in range(num_layers))
+        self.leave = Linear(hidden_channels, out_channels)
+        self.dropout, self.alpha, self.lamda = dropout, alpha, lamda
+
+    def stem(self, x: Tensor | Sparse) -> Tensor:
+        """h0."""
+        return F.relu(self.enter(x))
+
+    def propagate(self, h: Tensor, graph: Graph) -> Tensor:
+        """All layers."""
+        first = h
+        for i, layer in enumerate(self.layers, start=1):
+            theta = math.log(self.lamda / i + 1)
+            h = F.dropout(h, self.dropout, self.training)
+            s = (1 - self.alpha) * (graph.normalised @ h) + self.alpha * first
+            h = F.relu(theta * layer(s) + (1 - theta) * s)
+        out: Tensor = self.leave(F.dropout(h, self.dropout, self.training))
+        return out

@@ -1,0 +1,51 @@
+"""GPRGNN (Chien et al., 2021): an MLP whose outputs are mixed over hops with learned weights."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from graphshift.backbones.base import Backbone
+from graphshift.backbones.mlp import MLP
+from graphshift.graphs import Graph
+from graphshift.sparse import Sparse
+
+__all__ = ["GPRGNN"]
+
+
+class GPRGNN(Backbone):
+    """Σ_k γ_k Â^k MLP(x), γ_k = α (1 − α)^k at first and (1 − α)^hops for the last, learned. All of the MLP is stem.
+
+    Args:
+        in_channels: features of a node.
+        out_channels: outputs for a node.
+        hidden_channels: width of the MLP.
+        num_layers: linear layers of the MLP (the paper's model has 2).
+        dropout: after each hidden layer of the MLP.
+        hops: how far Â is raised.
+        alpha: α of the personalised-PageRank start of γ.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, *, hidden_channels: int = 32, num_layers: int = 2,
+        dropout: float = 0.0, hops: int = 10, alpha: float = 0.1,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.mlp = MLP(
+            in_channels, out_channels, hidden_channels=hidden_channels, num_layers=num_layers, dropout=dropout
+        )
+        gamma = alpha * (1 - alpha) ** torch.arange(hops + 1, dtype=torch.get_default_dtype())
+        gamma[-1] = (1 - alpha) ** hops
+        self.gamma = nn.Parameter(gamma)
+
+    def stem(self, x: Tensor | Sparse) -> Tensor:
+        """The whole MLP."""
+        return self.mlp.stem(x)
+
+    def propagate(self, h: Tensor, graph: Graph) -> Tensor:
+        """The weighted sum over hops."""
+        out = self.gamma[0] * h
+        for gamma in self.gamma[1:]:
+            h = graph.normalised @ h
+            out = out + gamma * h
+        return out

@@ -1,0 +1,64 @@
+"""What GCN, GraphSAGE and GAT share: (L − 1) × [convolution → batch norm → activation → dropout] → convolution."""
+
+from __future__ import annotations
+
+import itertools
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from graphshift.backbones.base import Backbone
+from graphshift.graphs import Graph
+from graphshift.sparse import Sparse
+
+__all__ = ["Convolution", "Layered"]
+
+
+class Convolution(nn.Module):
+    """One layer in two parts: ``transform`` needs no edges, ``mix`` does."""
+
+    #: The width of the layer's output.
+    out_width: int
+
+    @abstractmethod
+    def transform(self, x: Tensor | Sparse) -> Tensor:
+        """The dense part."""
+
+    @abstractmethod
+    def mix(self, h: Tensor, graph: Graph) -> Tensor:
+        """The part along edges."""
+
+
+class Layered(Backbone):
+    """Stacked convolutions; the stem is the first one's dense part."""
+
+    def __init__(self, layers: Sequence[Convolution], dropout: float, *, activation: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.norms = nn.ModuleList(nn.BatchNorm1d(layer.out_width) for layer in layers[:-1])
+        self.dropout, self.activation = dropout, activation
+
+    def stem(self, x: Tensor | Sparse) -> Tensor:
+        """The first layer's dense part."""
+        return self._layer(0).transform(x)
+
+    def propagate(self, h: Tensor, graph: Graph) -> Tensor:
+        """All layers' parts along edges, and the dense parts of all but the first."""
+        for i, norm in enumerate(self.norms):
+            h = self.activation(norm(self._layer(i).mix(h, graph)))
+            h = F.dropout(h, self.dropout, self.training)
+            h = self._layer(i + 1).transform(h)
+        return self._layer(len(self.norms)).mix(h, graph)
+
+    def _layer(self, i: int) -> Convolution:
+        layer = self.layers[i]
+        assert isinstance(layer, Convolution)
+        return layer
+
+
+def widths(in_channels: int, hidden_channels: int, out_channels: int, num_layers: int) -> list[tuple[int, int]]:
+    """The input and output width of each of ``num_layers`` layers."""
+    sizes = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
+    return list(itertools.pairwise(sizes))

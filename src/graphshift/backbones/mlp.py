@@ -1,0 +1,46 @@
+"""A multilayer perceptron: what can be had without edges. The control for every shift in the structure."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from graphshift.backbones.base import Backbone, Linear
+from graphshift.backbones.layered import widths
+from graphshift.graphs import Graph
+from graphshift.sparse import Sparse
+
+__all__ = ["MLP"]
+
+
+class MLP(Backbone):
+    """(L − 1) × [Linear → ReLU → dropout] → Linear; edges are never looked at, so it is all stem.
+
+    Args:
+        in_channels: features of a node.
+        out_channels: outputs for a node.
+        hidden_channels: width of the hidden layers.
+        num_layers: L.
+        dropout: after each hidden layer.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, *, hidden_channels: int = 32, num_layers: int = 2,
+        dropout: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.layers = nn.ModuleList(
+            Linear(i, o) for i, o in widths(in_channels, hidden_channels, out_channels, num_layers)
+        )
+        self.dropout = dropout
+
+    def stem(self, x: Tensor | Sparse) -> Tensor:
+        """The whole network."""
+        h: Tensor = self.layers[0](x)
+        for layer in self.layers[1:]:
+            h = layer(F.dropout(F.relu(h), self.dropout, self.training))
+        return h
+
+    def propagate(self, h: Tensor, graph: Graph) -> Tensor:
+        """Nothing."""
+        return h

@@ -1,0 +1,41 @@
+"""SGC (Wu et al., 2019): Â^L x W + b, a linear model over L hops."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from graphshift.backbones.base import Backbone, Linear, zeros
+from graphshift.graphs import Graph
+from graphshift.sparse import Sparse
+
+__all__ = ["SGC"]
+
+
+class SGC(Backbone):
+    """Â^L (x W) + b. The product with W comes first: it is narrower, and needs no edges.
+
+    Args:
+        in_channels: features of a node.
+        out_channels: outputs for a node.
+        hidden_channels: has no meaning here: the model has no hidden layer.
+        num_layers: L, the hops.
+        dropout: has no meaning here, for the same reason.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, *, hidden_channels: int = 32, num_layers: int = 2,
+        dropout: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.linear, self.bias = Linear(in_channels, out_channels, bias=False), zeros(out_channels)
+        self.hops = num_layers
+
+    def stem(self, x: Tensor | Sparse) -> Tensor:
+        """x W."""
+        return self.linear(x)
+
+    def propagate(self, h: Tensor, graph: Graph) -> Tensor:
+        """Â^L h + b."""
+        for _ in range(self.hops):
+            h = graph.normalised @ h
+        return h + self.bias

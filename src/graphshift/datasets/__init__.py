@@ -1,0 +1,40 @@
+"""Datasets own their split, task and metric. One file each; a new one is added to ``DATASETS`` here."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from graphshift.datasets.planted import planted
+from graphshift.datasets.planted_structure import planted_structure
+from graphshift.environments import ShiftDataset
+from graphshift.errors import GraphshiftError
+
+__all__ = ["DATASETS", "load"]
+
+#: Every dataset by name.
+DATASETS: dict[str, Callable[..., ShiftDataset]] = {
+    "planted": planted,
+    "planted-structure": planted_structure,
+}
+
+
+def load(name: str, **options: Any) -> ShiftDataset:
+    """Loads a dataset by name.
+
+    Args:
+        name: a name from :data:`DATASETS`.
+        options: of that dataset, such as ``nodes=500``.
+    """
+    if name not in DATASETS:
+        raise GraphshiftError(f"dataset is {name!r}; expected one of {', '.join(DATASETS)}.")
+    make = DATASETS[name]
+    known = inspect.signature(make).parameters
+    for option in options:
+        if option not in known:
+            raise GraphshiftError(f"dataset {name!r} has no option {option!r}; its options are {', '.join(known)}.")
+    try:
+        return make(**options)
+    except TypeError as error:
+        raise GraphshiftError(f"dataset {name!r}: an option has the wrong type: {error}.") from None

@@ -1,0 +1,96 @@
+"""``planted``: the paper's artificial shift (Cora and Photo, Appendix) on a random graph, so that nothing is downloaded."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphshift.datasets.random_graphs import edges_within_groups, pareto_weights
+from graphshift.environments import Environment, ShiftDataset
+from graphshift.errors import GraphshiftError
+from graphshift.graphs import Graph
+from graphshift.randomness import derive_seed
+from graphshift.tasks import Task
+
+__all__ = ["planted"]
+
+_COMMUNITIES = 8
+
+
+def planted(
+    nodes: int = 2000,
+    *,
+    seed: int = 0,
+    environments: int = 10,
+    classes: int = 4,
+    invariant_features: int = 16,
+    spurious_features: int = 8,
+    strength: float = 1.0,
+    shift: float = 1.0,
+    degree: float = 8.0,
+) -> ShiftDataset:
+    """Ten graphs that differ in their spurious features alone: one to train, one to validate, eight to test.
+
+    A random graph has communities and skewed degrees. Invariant features X1 (a community's centre plus noise) decide
+    the labels through a random 2-layer GCN: Y = argmax GCN(X1). Spurious features X2 come from a second random GCN
+    that reads labels and environment together: X2 = GCN([strength · onehot(Y), shift · onehot(e)]) plus noise. Nodes,
+    edges, labels and X1 are the same in all environments, as in the paper.
+
+    Args:
+        nodes: at least 60.
+        seed: the same seed gives the same data.
+        environments: at least 3; the first trains, the second validates.
+        classes: of the labels.
+        invariant_features: columns of X1; they come first.
+        spurious_features: columns of X2; they come last (``facts["spurious_columns"]``).
+        strength: how strongly X2 depends on the labels; 0 leaves no spurious link.
+        shift: how much X2 moves between environments; 0 makes all environments alike.
+        degree: the mean degree.
+    """
+    for name, value, least in (
+        ("nodes", nodes, 60), ("environments", environments, 3), ("classes", classes, 2),
+        ("invariant_features", invariant_features, 1), ("spurious_features", spurious_features, 1),
+        ("strength", strength, 0), ("shift", shift, 0), ("degree", degree, 1), ("seed", seed, 0),
+    ):  # fmt: skip
+        if not value >= least:
+            raise GraphshiftError(f"planted: {name} is {value}; expected at least {least}.")
+    generator = torch.Generator().manual_seed(derive_seed(seed, 11))
+    community = torch.randint(_COMMUNITIES, (nodes,), generator=generator)
+    weights = pareto_weights(nodes, 2.8, generator)
+    edge_index = edges_within_groups(community, 0.8, degree, weights, generator)
+    graph = Graph.from_edge_index(edge_index, nodes, undirected=True)
+
+    centres = torch.randn(_COMMUNITIES, invariant_features, generator=generator)
+    x1 = centres[community] + torch.randn(nodes, invariant_features, generator=generator)
+    y = _standardised(_random_gcn(x1, graph, 32, classes, generator)).argmax(dim=1)
+    onehot = torch.nn.functional.one_hot(y, classes).float()
+
+    first = torch.randn(classes + environments, 32, generator=generator)
+    second = torch.randn(32, spurious_features, generator=generator) / 32**0.5
+    task = Task("multiclass" if classes > 2 else "binary", classes)
+    made = []
+    for e in range(environments):
+        # onehot(e) is the same at every node, so its product with the weights is one row of them.
+        hidden = strength * (graph.normalised @ (onehot @ first[:classes])) + shift * first[classes + e]
+        x2 = graph.normalised @ (hidden.relu() @ second)
+        x2 = x2 + 0.1 * torch.randn(nodes, spurious_features, generator=generator)
+        data = Data(x=torch.cat([x1, x2], dim=1), edge_index=edge_index, y=y)
+        name = ("train", "val")[e] if e < 2 else f"T{e - 1}"
+        made.append(Environment(name, data, task))
+    columns = list(range(invariant_features, invariant_features + spurious_features))
+    return ShiftDataset(
+        "planted", train=made[:1], val=made[1:2], tests=made[2:], facts={"spurious_columns": columns},
+        defaults={"epochs": 200, "lr": 0.01, "explorers": 3, "edits_per_node": 1, "beta": 1.0, "explorer_lr": 0.005},
+    )  # fmt: skip
+
+
+def _random_gcn(x: Tensor, graph: Graph, hidden: int, out: int, generator: torch.Generator) -> Tensor:
+    first = torch.randn(x.shape[1], hidden, generator=generator) / x.shape[1] ** 0.5
+    second = torch.randn(hidden, out, generator=generator) / hidden**0.5
+    return graph.normalised @ (_standardised(graph.normalised @ (x @ first)).relu() @ second)
+
+
+def _standardised(h: Tensor) -> Tensor:
+    """Columns of mean 0 and deviation 1: an argmax over them leaves no class empty."""
+    return (h - h.mean(dim=0)) / h.std(dim=0).clamp(min=1e-6)

@@ -1,0 +1,144 @@
+"""The explorer interface: propose a view, learn from a reward, reset, save."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
+
+from graphshift.environments import Environment, checked_graph
+from graphshift.errors import GraphshiftError
+from graphshift.graphs import Graph, reverse
+
+__all__ = ["Explorer", "Risk", "View", "apply_actions"]
+
+#: A differentiable risk of a graph under the present model: what explorers that follow gradients ask for.
+Risk = Callable[[Graph], Tensor]
+
+
+@dataclass(frozen=True)
+class View:
+    """The graph that one explorer makes of an environment.
+
+    Attributes:
+        graph: the edited graph.
+        flips: the keys ``row * nodes + column`` that differ from the environment's graph, sorted; on an undirected
+            graph both directions are among them.
+        actions: the columns drawn for each node, ``[nodes, edits_per_node]``; None where nothing was drawn.
+        log_prob: log p(actions), the sum over all nodes and draws (Appendix A); 0 where nothing is learned.
+    """
+
+    graph: Graph
+    flips: Tensor
+    actions: Tensor | None = None
+    log_prob: float = 0.0
+
+    @property
+    def edge_index(self) -> Tensor:
+        """PyG's ``edge_index`` of the edited graph."""
+        return self.graph.edge_index
+
+    @property
+    def edge_weight(self) -> Tensor | None:
+        """The weights of the edited graph's edges; None if it has none."""
+        return self.graph.weight
+
+
+class Explorer(BaseTransform):
+    """The paper's context generator: makes views of one environment and learns which of them raise the variance.
+
+    One explorer learns one graph: it takes its size from the first graph that it sees. Explorers are PyG transforms
+    too: ``explorer(data)`` gives a copy of ``data`` with edited edges.
+
+    A subclass implements :meth:`propose` and, if it learns, :meth:`learn`, :meth:`reset`, :meth:`state` and
+    :meth:`load_state`. All randomness comes from ``self.generator``.
+
+    Args:
+        edits_per_node: s, the number of actions drawn for each node.
+        directed: flip single entries also in an undirected graph, as the paper's formula has it. By default an
+            undirected graph stays undirected: an edit flips both directions.
+        seed: of the explorer's own random generator.
+    """
+
+    #: Whether `propose` needs the risk: true for explorers that follow its gradient with respect to edge weights.
+    needs_risk = False
+
+    def __init__(self, edits_per_node: int = 5, *, directed: bool = False, seed: int = 0) -> None:
+        if edits_per_node < 1:
+            raise GraphshiftError(f"edits_per_node is {edits_per_node}; expected at least 1.")
+        self.edits_per_node, self.directed, self.seed = edits_per_node, directed, seed
+        self.generator = torch.Generator().manual_seed(seed)
+
+    @abstractmethod
+    def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
+        """Makes a view of the graph.
+
+        Args:
+            graph: what to edit.
+            risk: the risk of a graph under the present model, differentiable in the graph's weights; given to
+                explorers with ``needs_risk``.
+        """
+
+    def learn(self, view: View, reward: float) -> None:
+        """Makes views like this one more likely, the more so the larger the reward. By default nothing is learned."""
+
+    def reset(self) -> None:
+        """Forgets what was learned; the random generator goes on."""
+
+    def state(self) -> dict[str, Tensor]:
+        """All that is needed to go on exactly: the learned state and the generator's."""
+        return {"generator": self.generator.get_state()}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Takes back what :meth:`state` gave."""
+        self.generator.set_state(state["generator"])
+
+    def forward(self, data: Data) -> Data:
+        """A copy of the data with edited edges: the explorer as a PyG transform."""
+        view = self.propose(data)
+        result = data.clone()
+        result.edge_index = view.edge_index
+        if view.edge_weight is not None:
+            result.edge_weight = view.edge_weight
+        return result
+
+
+def as_graph(graph: Graph | Environment | Data) -> Graph:
+    """The structure of whatever a user may pass for a graph. A ``Data`` is checked and sorted at every call."""
+    if isinstance(graph, Graph):
+        return graph
+    if isinstance(graph, Environment):
+        return graph.graph
+    if not isinstance(graph, Data):
+        raise GraphshiftError(f"expected a torch_geometric.data.Data or an Environment, found {type(graph).__name__}.")
+    return checked_graph("graph", graph, int(graph.num_nodes or 0))
+
+
+def apply_actions(graph: Graph, actions: Tensor, *, directed: bool = False) -> tuple[Graph, Tensor]:
+    """Flips the drawn pairs: A_k = A + B_k ∘ (complement(A) − A), Eq. 5, where B_k marks the actions.
+
+    B_k is Boolean, so a pair that is drawn twice is flipped once; in an undirected graph this holds for (n, m) and
+    (m, n) together.
+
+    Args:
+        graph: the graph to edit.
+        actions: the columns drawn for each row, ``[nodes, draws]``.
+        directed: flip only the entry (n, m), also in an undirected graph.
+
+    Returns:
+        The edited graph, and the keys that were flipped.
+    """
+    n = graph.num_nodes
+    keys = (torch.arange(n, device=actions.device).unsqueeze(1) * n + actions).flatten()
+    if graph.undirected and not directed:
+        keys = torch.cat([keys, reverse(keys, n)])
+    flips = torch.unique(keys)
+    edited = graph.flip(flips.to(graph.device))
+    if graph.undirected and directed:
+        edited = Graph(n, edited.keys, edited.weight, undirected=flips.numel() == 0)
+    return edited, flips

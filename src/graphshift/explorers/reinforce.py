@@ -1,0 +1,108 @@
+"""The paper's explorer: draws edits from a softmax policy and learns it by REINFORCE (Appendix A)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphshift.environments import Environment
+from graphshift.errors import GraphshiftError
+from graphshift.explorers.base import Explorer, Risk, View, apply_actions, as_graph
+from graphshift.explorers.policy import SparsePolicy
+from graphshift.graphs import Graph
+
+__all__ = ["Reinforce"]
+
+
+class Reinforce(Explorer):
+    r"""For each node s actions from the row's softmax; each flips a pair; the policy climbs the reward.
+
+    The step is w ← w + α_g ∇ log p_w(A^k) · (R − b), with R the reward and b the baseline. Without a baseline b = 0
+    (Alg. 1, line 6). With ``baseline=d``, b is the running mean of past rewards, b ← d·b + (1 − d)·R, which starts at
+    the first reward: it does not depend on the present actions, so the expected gradient stays the same, and its
+    variance falls.
+
+    Args:
+        edits_per_node: s.
+        lr: α_g, the learning rate of the policy.
+        optimizer: ``"adam"`` or ``"sgd"`` (the paper's line 6 as it stands).
+        weight_decay: of the logits.
+        baseline: the decay d of the running mean of rewards; None for no baseline, as in the paper.
+        directed: see :class:`Explorer`.
+        seed: of the explorer's own random generator.
+    """
+
+    def __init__(
+        self,
+        edits_per_node: int = 5,
+        *,
+        lr: float = 0.005,
+        optimizer: str = "adam",
+        weight_decay: float = 0.0,
+        baseline: float | None = None,
+        directed: bool = False,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(edits_per_node, directed=directed, seed=seed)
+        if not lr >= 0:
+            raise GraphshiftError(f"explorer lr is {lr}; expected 0 or more.")
+        if baseline is not None and not 0 <= baseline < 1:
+            raise GraphshiftError(f"explorer baseline is {baseline}; expected a decay from 0 up to, not including, 1.")
+        self.lr, self.optimizer, self.weight_decay, self.baseline = lr, optimizer, weight_decay, baseline
+        self.policy: SparsePolicy | None = None
+        self._mean_reward: float | None = None
+
+    def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
+        """Draws s actions for each node and flips them. ``risk`` is not needed."""
+        graph = as_graph(graph)
+        if graph.num_nodes < 2:  # no pair to flip
+            return View(graph, torch.empty(0, dtype=torch.int64))
+        policy = self._policy_for(graph.num_nodes)
+        actions = policy.sample(self.edits_per_node, self.generator)
+        edited, flips = apply_actions(graph, actions, directed=self.directed)
+        return View(edited, flips, actions, policy.log_prob(actions))
+
+    def learn(self, view: View, reward: float) -> None:
+        """One REINFORCE step with the view's actions."""
+        if view.actions is None:
+            return
+        advantage = reward
+        if self.baseline is not None:
+            mean = reward if self._mean_reward is None else self._mean_reward
+            advantage = reward - mean
+            self._mean_reward = self.baseline * mean + (1 - self.baseline) * reward
+        self._policy_for(view.graph.num_nodes).reinforce(view.actions, advantage)
+
+    def reset(self) -> None:
+        """Forgets the policy and the baseline."""
+        self.policy, self._mean_reward = None, None
+
+    def state(self) -> dict[str, Tensor]:
+        """The policy, its optimiser, the baseline and the generator."""
+        state = super().state()
+        if self.policy is not None:
+            state |= {f"policy.{name}": tensor for name, tensor in self.policy.state().items()}
+        if self._mean_reward is not None:
+            state["mean_reward"] = torch.tensor(self._mean_reward, dtype=torch.float64)
+        return state
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Takes back what :meth:`state` gave."""
+        super().load_state(state)
+        self.reset()
+        policy = {name.removeprefix("policy."): t for name, t in state.items() if name.startswith("policy.")}
+        if policy:
+            self._policy_for(policy["shared"].shape[1]).load_state(policy)
+        if "mean_reward" in state:
+            self._mean_reward = float(state["mean_reward"])
+
+    def _policy_for(self, num_nodes: int) -> SparsePolicy:
+        if self.policy is None:
+            self.policy = SparsePolicy(num_nodes, optimizer=self.optimizer, lr=self.lr, weight_decay=self.weight_decay)
+        if self.policy.num_nodes != num_nodes:
+            raise GraphshiftError(
+                f"this explorer has learned a graph of {self.policy.num_nodes} nodes and was given one of {num_nodes}; "
+                "use one explorer for each graph, or reset() it."
+            )
+        return self.policy

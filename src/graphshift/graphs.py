@@ -1,0 +1,148 @@
+"""A graph as one sorted array of 64-bit keys, so that editing it is a merge and the result is already in CSR order."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from graphshift.sparse import Pattern, Sparse
+
+__all__ = ["Graph", "Normalised"]
+
+
+class Normalised(NamedTuple):
+    """The GCN operator Â = D^-1/2 (A + I) D^-1/2, with its diagonal kept apart: ``Â h = off @ h + diagonal * h``."""
+
+    off: Sparse
+    diagonal: Tensor
+
+    def __matmul__(self, h: Tensor) -> Tensor:
+        return torch.addcmul(self.off @ h, self.diagonal.unsqueeze(1), h)
+
+
+class Graph:
+    """The structure of one environment or of one view: no features, no labels, never changed in place.
+
+    An entry (n, m) of the adjacency matrix says that node n receives from node m; in PyG's words an edge with source m
+    and target n. It is stored as the key ``n * num_nodes + m``. There are no self-loops: backbones that want them add
+    them, and explorers never propose one.
+
+    Args:
+        num_nodes: how many nodes.
+        keys: the entries' keys, sorted and unique, int64.
+        weight: one positive weight for each key, or None for ones.
+        undirected: promises that (n, m) is there whenever (m, n) is, with the same weight.
+    """
+
+    def __init__(self, num_nodes: int, keys: Tensor, weight: Tensor | None = None, *, undirected: bool) -> None:
+        self.num_nodes, self.keys, self.weight, self.undirected = num_nodes, keys, weight, undirected
+
+    @classmethod
+    def from_edge_index(
+        cls, edge_index: Tensor, num_nodes: int, weight: Tensor | None = None, *, undirected: bool | None = None
+    ) -> Graph:
+        """Sorts PyG's ``edge_index`` (source, target) into a graph. Edges must be unique and without self-loops.
+
+        ``undirected=None`` looks whether every edge has its reverse with the same weight.
+        """
+        source, target = edge_index
+        keys, order = torch.sort(target * num_nodes + source)
+        weight = None if weight is None else weight[order]
+        if undirected is None:
+            backward, order = torch.sort(reverse(keys, num_nodes))
+            undirected = torch.equal(keys, backward) and (weight is None or torch.equal(weight, weight[order]))
+        return cls(num_nodes, keys, weight, undirected=undirected)
+
+    @property
+    def num_edges(self) -> int:
+        """How many directed entries; an undirected edge counts twice, as in PyG."""
+        return self.keys.numel()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the graph lives."""
+        return self.keys.device
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        """The CSR pattern of the adjacency matrix."""
+        n = self.num_nodes
+        bounds = torch.arange(n + 1, device=self.device) * n
+        return Pattern(torch.searchsorted(self.keys, bounds), self.keys % n, (n, n), symmetric=self.undirected)
+
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """PyG's ``edge_index``: sources above targets, ``[2, num_edges]``."""
+        return torch.stack([self.pattern.col, self.pattern.row])
+
+    @cached_property
+    def adjacency(self) -> Sparse:
+        """The adjacency matrix A, weights as values."""
+        weight = torch.ones(self.num_edges, device=self.device) if self.weight is None else self.weight
+        return Sparse(self.pattern, weight, symmetric=self.undirected)
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """The weight that each node receives: row sums of A, ``[num_nodes]``."""
+        if self.weight is None:
+            return self.pattern.rowptr.diff().to(torch.get_default_dtype())
+        ones = torch.ones(self.num_nodes, 1, device=self.device, dtype=self.weight.dtype)
+        return (self.adjacency @ ones).squeeze(1)
+
+    @cached_property
+    def normalised(self) -> Normalised:
+        """The GCN operator of Kipf and Welling with self-loops of weight 1."""
+        inverse_root = (self.degree + 1).rsqrt()
+        value = inverse_root[self.pattern.row] * inverse_root[self.pattern.col]
+        if self.weight is not None:
+            value = value * self.weight
+        return Normalised(Sparse(self.pattern, value, symmetric=self.undirected), inverse_root.square())
+
+    def flip(self, flips: Tensor) -> Graph:
+        """A + B ∘ (complement(A) − A): the graph with the given entries flipped, in O(edges + flips log edges).
+
+        Args:
+            flips: keys, sorted and unique; each is removed where it is there and added where it is not. An added
+                edge weighs the mean of the graph's weights. On an undirected graph the caller flips both directions.
+        """
+        place = torch.searchsorted(self.keys, flips)
+        if self.num_edges:
+            there = self.keys[place.clamp(max=self.num_edges - 1)] == flips
+        else:
+            there = torch.zeros_like(flips, dtype=torch.bool)
+        kept = torch.ones(self.num_edges, dtype=torch.bool, device=self.device)
+        kept[place[there]] = False
+        added = flips[~there]
+        # Merge two sorted arrays: an added key lands behind the kept keys below it and the added keys before it.
+        removed_below = torch.cumsum(there, dim=0)[~there]
+        landing = place[~there] - removed_below + torch.arange(added.numel(), device=self.device)
+        keys = self.keys.new_empty(int(kept.sum()) + added.numel())
+        old = torch.ones(keys.numel(), dtype=torch.bool, device=self.device)
+        old[landing] = False
+        keys[landing] = added
+        keys[old] = self.keys[kept]
+        weight = None
+        if self.weight is not None:
+            weight = self.weight.new_empty(keys.numel())
+            weight[landing] = self.weight.mean() if self.num_edges else 1.0
+            weight[old] = self.weight[kept]
+        return Graph(self.num_nodes, keys, weight, undirected=self.undirected)
+
+    def to(self, device: torch.device) -> Graph:
+        """The same graph on another device."""
+        if device == self.device:
+            return self
+        weight = None if self.weight is None else self.weight.to(device)
+        return Graph(self.num_nodes, self.keys.to(device), weight, undirected=self.undirected)
+
+    def __repr__(self) -> str:
+        kind = "undirected" if self.undirected else "directed"
+        return f"Graph({self.num_nodes} nodes, {self.num_edges} {kind} entries)"
+
+
+def reverse(keys: Tensor, num_nodes: int) -> Tensor:
+    """The keys of the reversed entries, in the order given."""
+    return (keys % num_nodes) * num_nodes + keys // num_nodes

@@ -1,0 +1,390 @@
+"""scikit-learn-like estimators: ``fit``, ``predict``, ``predict_proba``, ``score``, ``save``, ``get_params``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Self, TypeAlias, overload
+
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from graphshift._version import __version__
+from graphshift.backbones import Backbone, make_backbone
+from graphshift.environments import Environment, as_environments, check_together
+from graphshift.errors import GraphshiftError
+from graphshift.explorers import EXPLORERS, Explorer
+from graphshift.methods import EERMMethod, ERMMethod, Method
+from graphshift.progress import progress_bar
+from graphshift.randomness import derive_seed, isolated
+from graphshift.settings import Settings, validated
+from graphshift.storage import read_json, read_tensors, write_json, write_tensors
+from graphshift.tasks import Task
+from graphshift.training import Run, selection_environments
+from graphshift.training import train as run_training
+
+__all__ = ["EERM", "ERM", "METHODS", "Model", "load_model"]
+
+Graphs: TypeAlias = Environment | Data | Iterable[Environment | Data]
+
+_FORMAT = 1
+
+
+class Model(BaseEstimator):
+    """What ERM and EERM share. See :class:`ERM` for the settings.
+
+    Attributes:
+        backbone_: the trained GNN, with the weights of the selected epoch.
+        task_: what it predicts.
+        best_epoch_, best_score_: what selection chose, and its score.
+        history_: one dict of numbers for each epoch.
+        seconds_: spent in training and validation.
+    """
+
+    _method: str
+    backbone: str | nn.Module
+
+    backbone_: Backbone
+    task_: Task
+    n_features_in_: int
+    best_epoch_: int
+    best_score_: float | None
+    history_: list[dict[str, Any]]
+    seconds_: float
+
+    def fit(
+        self, train: Graphs, val: Graphs = (), tests: Graphs = (), *, run: Run | None = None, progress: bool = False
+    ) -> Self:
+        """Trains on environments and keeps the epoch that the selection rule chooses.
+
+        Args:
+            train: one training graph or several: :class:`~graphshift.environments.Environment` or PyG ``Data``.
+            val: validation graphs, for selection ``"val"``.
+            tests: test graphs, for selection ``"oracle"`` only; every other rule never looks at them.
+            run: where to keep history and checkpoints; a checkpoint that is there is resumed.
+            progress: show a progress bar.
+        """
+        settings = self._settings()
+        device = _device(settings.device)
+        training = as_environments(train, name="train")
+        if not training:
+            raise GraphshiftError("train: there is no training environment; at least one is needed.")
+        task = training[0].task
+        validation, testing = as_environments(val, task, "val"), as_environments(tests, task, "test")
+        check_together(training, [*validation, *testing], where="fit")
+        training, select_by = selection_environments(settings.selection, training, validation, testing, settings.seed)
+        training, select_by = [e.to(device) for e in training], [e.to(device) for e in select_by]
+        with isolated(settings.seed, device):
+            backbone = _new_backbone(self.backbone, settings, training[0].num_features, task).to(device)
+            method = self._make_method(backbone, settings)
+            with progress_bar(self._method.upper(), settings.epochs, enabled=progress) as report:
+                result = run_training(
+                    method, training, select_by, epochs=settings.epochs, patience=settings.patience, run=run,
+                    report=report,
+                )  # fmt: skip
+        backbone.load_state_dict(result.weights)
+        self.backbone_, self.task_, self.n_features_in_ = backbone.eval(), task, training[0].num_features
+        self.best_epoch_, self.best_score_ = result.best_epoch, result.best_score
+        self.history_, self.seconds_ = result.history, result.seconds
+        return self
+
+    @overload
+    def predict(self, graphs: Environment | Data) -> NDArray[Any]: ...
+    @overload
+    def predict(self, graphs: Iterable[Environment | Data]) -> dict[str, NDArray[Any]]: ...
+    def predict(self, graphs: Graphs) -> NDArray[Any] | dict[str, NDArray[Any]]:
+        """The class (or value) of every node. One graph gives an array; several give a dict by name."""
+        return self._each(graphs, lambda _, output: self.task_.predictions(output).cpu().numpy())
+
+    def predict_proba(self, graphs: Graphs) -> NDArray[Any] | dict[str, NDArray[Any]]:
+        """Class probabilities of every node, ``[nodes, classes]``; several graphs give a dict by name."""
+        check_is_fitted(self, "backbone_")
+        if not self.task_.is_classification:
+            raise GraphshiftError("predict_proba: a regression model has no probabilities; use predict.")
+        return self._each(graphs, lambda _, output: self.task_.probabilities(output).cpu().numpy())
+
+    def score(self, graphs: Graphs) -> float | dict[str, float]:
+        """The task's metric over the counted nodes. One graph gives a number; several give a dict by name."""
+        return self._each(graphs, lambda environment, output: environment.score(output))
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Writes ``model.json`` and ``weights.safetensors``: all that :func:`load_model` needs.
+
+        Args:
+            folder: made if need be; one that holds a model is left alone unless ``overwrite``.
+            overwrite: replace the model that is there.
+        """
+        check_is_fitted(self, "backbone_")
+        folder = Path(folder)
+        if (folder / "model.json").exists() and not overwrite:
+            raise GraphshiftError(f"{folder}: holds a model already; choose another folder or pass overwrite=True.")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise GraphshiftError(f"{folder}: cannot be made: {error.strerror}.") from None
+        write_tensors(folder / "weights.safetensors", self.backbone_.state_dict())
+        own = isinstance(self.backbone, nn.Module)
+        write_json(
+            folder / "model.json",
+            {
+                "format": _FORMAT, "graphshift": __version__, "settings": self._settings().model_dump(),
+                "own_backbone": type(self.backbone).__name__ if own else None,
+                "task": {"kind": self.task_.kind, "num_classes": self.task_.num_classes, "metric": self.task_.metric},
+                "features": self.n_features_in_, "best_epoch": self.best_epoch_, "best_score": self.best_score_,
+                "seconds": self.seconds_,
+            },
+        )  # fmt: skip
+
+    def _settings(self) -> Settings:
+        values = self.get_params(deep=False)
+        if isinstance(values["backbone"], nn.Module):
+            values["backbone"] = type(values["backbone"]).__name__
+        if "explorer" in values and not isinstance(values["explorer"], str):
+            values["explorer"] = getattr(values["explorer"], "__name__", "own")
+        if values.get("backbone_options") is None:
+            values["backbone_options"] = {}
+        return validated({"method": self._method} | values)
+
+    def _make_method(self, backbone: Backbone, settings: Settings) -> Method:
+        raise NotImplementedError
+
+    def _each(self, graphs: Graphs, measure: Callable[[Environment, Tensor], Any]) -> Any:
+        check_is_fitted(self, "backbone_")
+        device = next(self.backbone_.parameters()).device
+        results = {}
+        for environment in as_environments(graphs, self.task_):
+            if environment.num_features != self.n_features_in_:
+                raise GraphshiftError(
+                    f"environment {environment.name!r} has {environment.num_features} features and the model was "
+                    f"trained with {self.n_features_in_}; give the same columns in the same order."
+                )
+            environment = environment.to(device)
+            with torch.no_grad():
+                results[environment.name] = measure(environment, self.backbone_(environment.x, environment.graph))
+        return next(iter(results.values())) if isinstance(graphs, Environment | Data) else results
+
+
+class ERM(Model):
+    """Empirical risk minimisation: the baseline.
+
+    Args:
+        backbone: a name from :data:`graphshift.backbones.BACKBONES`, or your own ``torch.nn.Module`` with
+            ``forward(x, edge_index)`` (a copy is trained, from the weights that it has).
+        hidden_channels: width of hidden layers.
+        num_layers: number of layers.
+        dropout: after hidden layers.
+        backbone_options: options of the named backbone, such as ``{"heads": 2}`` for ``"gat"``.
+        epochs: steps of training.
+        lr: learning rate (AdamW).
+        weight_decay: of the GNN.
+        clip: norm to which gradients are clipped; None leaves them.
+        selection: the rule that chooses the epoch, see :data:`graphshift.training.SELECTIONS`.
+        patience: stop after this many epochs without a better score.
+        device: ``"cpu"``, ``"cuda"`` or ``"mps"``.
+        seed: of everything random; the same seed gives the same bits on the same machine.
+    """
+
+    _method = "erm"
+
+    def __init__(
+        self,
+        backbone: str | nn.Module = "gcn",
+        *,
+        hidden_channels: int = 32,
+        num_layers: int = 2,
+        dropout: float = 0.0,
+        backbone_options: dict[str, Any] | None = None,
+        epochs: int = 200,
+        lr: float = 0.01,
+        weight_decay: float = 1e-3,
+        clip: float | None = None,
+        selection: str = "val",
+        patience: int | None = None,
+        device: str = "cpu",
+        seed: int = 0,
+    ) -> None:
+        self.backbone, self.backbone_options = backbone, backbone_options
+        self.hidden_channels, self.num_layers, self.dropout = hidden_channels, num_layers, dropout
+        self.epochs, self.lr, self.weight_decay, self.clip = epochs, lr, weight_decay, clip
+        self.selection, self.patience, self.device, self.seed = selection, patience, device, seed
+
+    def _make_method(self, backbone: Backbone, settings: Settings) -> Method:
+        return ERMMethod(backbone, lr=settings.lr, weight_decay=settings.weight_decay, clip=settings.clip)
+
+
+class EERM(Model):
+    """Explore-to-Extrapolate Risk Minimization (Wu et al., ICLR 2022).
+
+    K explorers edit the graph to make virtual environments whose risks differ as much as possible; the GNN minimises
+    the variance of these risks plus β times their mean (Eq. 5, Algorithm 1).
+
+    Args:
+        backbone, hidden_channels, num_layers, dropout, backbone_options, epochs, lr, weight_decay, clip, selection,
+            patience, device, seed: as in :class:`ERM`.
+        explorer: ``"reinforce"`` (the paper's), ``"random"`` (the control), or a function ``seed -> Explorer``.
+        explorers: K, at least 2.
+        edits_per_node: s.
+        inner_steps: T.
+        beta: β.
+        beta_end: None keeps β constant; a number moves it there in a straight line over training.
+        explorer_lr: learning rate of the explorers.
+        explorer_optimizer: ``"adam"`` or ``"sgd"``.
+        explorer_weight_decay: of the explorers' logits.
+        explorer_baseline: decay of a running mean of rewards that is taken off the reward; None for none (the paper).
+        credit: ``"shared"`` (the paper: all explorers get the variance) or ``"difference"`` (each gets what it adds).
+        reset_explorers: forget at every epoch, as parts of the authors' code do.
+        directed_edits: flip one direction of an undirected edge, as in the paper's formula.
+        low_memory: one view at a time, with a second forward pass; the gradient is the same.
+    """
+
+    _method = "eerm"
+
+    def __init__(
+        self,
+        backbone: str | nn.Module = "gcn",
+        *,
+        hidden_channels: int = 32,
+        num_layers: int = 2,
+        dropout: float = 0.0,
+        backbone_options: dict[str, Any] | None = None,
+        epochs: int = 200,
+        lr: float = 0.01,
+        weight_decay: float = 1e-3,
+        clip: float | None = None,
+        selection: str = "val",
+        patience: int | None = None,
+        device: str = "cpu",
+        seed: int = 0,
+        explorer: str | Callable[[int], Explorer] = "reinforce",
+        explorers: int = 3,
+        edits_per_node: int = 5,
+        inner_steps: int = 1,
+        beta: float = 1.0,
+        beta_end: float | None = None,
+        explorer_lr: float = 0.005,
+        explorer_optimizer: str = "adam",
+        explorer_weight_decay: float = 0.0,
+        explorer_baseline: float | None = None,
+        credit: str = "shared",
+        reset_explorers: bool = False,
+        directed_edits: bool = False,
+        low_memory: bool = False,
+    ) -> None:
+        self.backbone, self.backbone_options = backbone, backbone_options
+        self.hidden_channels, self.num_layers, self.dropout = hidden_channels, num_layers, dropout
+        self.epochs, self.lr, self.weight_decay, self.clip = epochs, lr, weight_decay, clip
+        self.selection, self.patience, self.device, self.seed = selection, patience, device, seed
+        self.explorer, self.explorers, self.edits_per_node, self.inner_steps = (
+            explorer, explorers, edits_per_node, inner_steps,
+        )  # fmt: skip
+        self.beta, self.beta_end, self.credit = beta, beta_end, credit
+        self.explorer_lr, self.explorer_optimizer = explorer_lr, explorer_optimizer
+        self.explorer_weight_decay, self.explorer_baseline = explorer_weight_decay, explorer_baseline
+        self.reset_explorers, self.directed_edits, self.low_memory = reset_explorers, directed_edits, low_memory
+
+    def _make_method(self, backbone: Backbone, settings: Settings) -> Method:
+        return EERMMethod(
+            backbone,
+            lambda m, k: self._make_explorer(settings, derive_seed(settings.seed, 2, m, k)),
+            explorers=settings.explorers, inner_steps=settings.inner_steps, beta=settings.beta,
+            beta_end=settings.beta_end, credit=settings.credit, reset_explorers=settings.reset_explorers,
+            low_memory=settings.low_memory, lr=settings.lr, weight_decay=settings.weight_decay, clip=settings.clip,
+        )  # fmt: skip
+
+    def _make_explorer(self, settings: Settings, seed: int) -> Explorer:
+        if not isinstance(self.explorer, str):
+            return self.explorer(seed)
+        if self.explorer not in EXPLORERS:
+            raise GraphshiftError(f"explorer is {self.explorer!r}; expected one of {', '.join(EXPLORERS)}.")
+        offered: dict[str, Any] = {
+            "edits_per_node": settings.edits_per_node, "directed": settings.directed_edits, "seed": seed,
+            "lr": settings.explorer_lr, "optimizer": settings.explorer_optimizer,
+            "weight_decay": settings.explorer_weight_decay, "baseline": settings.explorer_baseline,
+        }  # fmt: skip
+        make = EXPLORERS[self.explorer]
+        taken = inspect.signature(make).parameters  # a random explorer, say, has no learning rate
+        return make(**{name: value for name, value in offered.items() if name in taken})
+
+
+#: Every method by name.
+METHODS: dict[str, type[Model]] = {"erm": ERM, "eerm": EERM}
+
+
+def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Model:
+    """Loads what :meth:`Model.save` wrote. Nothing in the folder is ever executed.
+
+    Args:
+        folder: the model's folder.
+        backbone: a module of the class that was trained, if the model was trained with a module of your own.
+    """
+    folder = Path(folder)
+    if not (folder / "model.json").is_file():
+        found = "this is a file" if folder.is_file() else "there is no model.json"
+        raise GraphshiftError(f"{folder}: {found}; expected a folder that a model was saved in.")
+    note = read_json(folder / "model.json")
+    if not isinstance(note, dict) or not isinstance(note.get("format"), int):
+        raise GraphshiftError(f"{folder / 'model.json'}: field `format` is missing; this is not a graphshift model.")
+    if note["format"] > _FORMAT:
+        raise GraphshiftError(
+            f"{folder / 'model.json'}: field `format` is {note['format']} and graphshift {__version__} reads up to "
+            f"{_FORMAT}; the model was written by version {note.get('graphshift')}: upgrade graphshift."
+        )
+    try:
+        settings = validated(note["settings"], where=f"{folder / 'model.json'}: ")
+        task, features = Task(**note["task"]), int(note["features"])
+        history = {"best_epoch_": note["best_epoch"], "best_score_": note["best_score"], "seconds_": note["seconds"]}
+        own = note["own_backbone"]
+    except (KeyError, TypeError) as error:
+        raise GraphshiftError(
+            f"{folder / 'model.json'}: a field is missing or wrong ({error}): damaged."
+        ) from None
+    if own is not None and backbone is None:
+        raise GraphshiftError(
+            f"{folder}: the model was trained with your own module {own!r}; pass one of that class: "
+            "load_model(folder, backbone=...)."
+        )
+    estimator = METHODS[settings.method]
+    names = estimator().get_params(deep=False)
+    model = estimator(**{k: v for k, v in settings.model_dump().items() if k in names})
+    if own is not None:
+        model.set_params(backbone=backbone)
+    device = _device(settings.device if _is_available(settings.device) else "cpu")
+    network = _new_backbone(model.backbone, settings, features, task)
+    weights, _ = read_tensors(folder / "weights.safetensors")
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        raise GraphshiftError(
+            f"{folder / 'weights.safetensors'}: does not fit model.json: {' '.join(str(error).split())}"
+        ) from None
+    model.backbone_, model.task_, model.n_features_in_ = network.to(device).eval(), task, features
+    model.history_ = []
+    for name, value in history.items():
+        setattr(model, name, value)
+    return model
+
+
+def _new_backbone(backbone: str | nn.Module, settings: Settings, features: int, task: Task) -> Backbone:
+    return make_backbone(
+        backbone, features, task.out_channels, hidden_channels=settings.hidden_channels,
+        num_layers=settings.num_layers, dropout=settings.dropout, options=settings.backbone_options,
+    )  # fmt: skip
+
+
+def _is_available(device: str) -> bool:
+    return (
+        device == "cpu"
+        or (device == "cuda" and torch.cuda.is_available())
+        or (device == "mps" and torch.backends.mps.is_available())
+    )
+
+
+def _device(name: str) -> torch.device:
+    if not _is_available(name):
+        raise GraphshiftError(f"device is {name!r} and this machine's PyTorch has none; use 'cpu'.")
+    return torch.device(name)

@@ -1,0 +1,38 @@
+"""Progress bars on standard error: shown on a terminal, silent elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["progress_bar"]
+
+
+@contextmanager
+def progress_bar(title: str, total: int, *, enabled: bool) -> Iterator[Callable[[dict[str, Any]], None] | None]:
+    """A bar for epochs; yields the function that takes each epoch's row, or None if there is no bar.
+
+    Args:
+        title: what is under way.
+        total: how many epochs.
+        enabled: False shows nothing.
+    """
+    if not enabled:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("epochs"),
+        TimeRemainingColumn(), TextColumn("{task.fields[numbers]}"),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(title, total=total, numbers="")
+
+        def report(row: dict[str, Any]) -> None:
+            shown = [f"{name} {row[name]:.4g}" for name in ("loss", "variance", "val") if name in row]
+            progress.update(task, completed=row["epoch"], numbers="  ".join(shown))
+
+        yield report

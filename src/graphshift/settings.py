@@ -1,0 +1,84 @@
+"""Every setting of a fit: its type, its range, its default and what it means. Command line, TOML and Python share it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+
+from graphshift.errors import GraphshiftError
+
+__all__ = ["EERM_ONLY", "Settings", "validated"]
+
+
+class Settings(BaseModel):
+    """The settings of one fit. The EERM ones mean nothing to ERM and may not be given with it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    method: Literal["erm", "eerm"] = Field("eerm", description="what to train with")
+    backbone: str = Field("gcn", description="the GNN")
+    hidden_channels: int = Field(
+        32, ge=1, description="width of hidden layers", validation_alias=AliasChoices("hidden_channels", "hidden")
+    )
+    num_layers: int = Field(
+        2, ge=1, description="number of layers", validation_alias=AliasChoices("num_layers", "layers")
+    )
+    dropout: float = Field(0.0, ge=0, lt=1, description="dropout after hidden layers")
+    backbone_options: dict[str, Any] = Field(default_factory=dict, description="options of the backbone, as heads=2")
+    epochs: int = Field(200, ge=1, description="steps of training")
+    lr: float = Field(0.01, gt=0, description="learning rate of the GNN")
+    weight_decay: float = Field(1e-3, ge=0, description="weight decay of the GNN (AdamW)")
+    clip: float | None = Field(None, gt=0, description="norm to which gradients are clipped")
+    selection: Literal["val", "id_val", "oracle", "last"] = Field("val", description="rule that chooses the epoch")
+    patience: int | None = Field(None, ge=1, description="epochs without improvement after which to stop")
+    device: Literal["cpu", "cuda", "mps"] = Field("cpu", description="where to compute")
+    seed: int = Field(0, ge=0, description="seed of everything random")
+
+    explorer: str = Field("reinforce", description="what makes the views")
+    explorers: int = Field(3, description="K, the number of views; at least 2")
+    edits_per_node: int = Field(5, ge=1, description="s, the edits drawn for each node")
+    inner_steps: int = Field(1, ge=1, description="T, explorer steps for one step of the GNN")
+    beta: float = Field(1.0, ge=0, description="β, the weight of the mean risk beside the variance")
+    beta_end: float | None = Field(None, ge=0, description="value that β moves to in a straight line; none: constant")
+    explorer_lr: float = Field(0.005, ge=0, description="learning rate of the explorers")
+    explorer_optimizer: Literal["adam", "sgd"] = Field("adam", description="optimiser of the explorers")
+    explorer_weight_decay: float = Field(0.0, ge=0, description="weight decay of the explorers' logits")
+    explorer_baseline: float | None = Field(None, ge=0, lt=1, description="decay of the running-mean reward baseline")
+    credit: Literal["shared", "difference"] = Field("shared", description="reward of an explorer")
+    reset_explorers: bool = Field(False, description="forget what explorers learned at every epoch")
+    directed_edits: bool = Field(False, description="flip one direction of an undirected edge")
+    low_memory: bool = Field(False, description="process one view at a time, with a second forward pass")
+
+
+#: The settings that only EERM has.
+EERM_ONLY = tuple(Settings.model_fields)[tuple(Settings.model_fields).index("explorer") :]
+
+
+def validated(values: Mapping[str, Any], *, where: str = "") -> Settings:
+    """Checks settings and explains every one that does not fit.
+
+    Args:
+        values: settings by name.
+        where: what to put before each message, such as the file's name.
+    """
+    try:
+        settings = Settings.model_validate(dict(values))
+    except ValidationError as error:
+        raise GraphshiftError("\n".join(_explain(problem, where) for problem in error.errors())) from None
+    if settings.method == "eerm" and settings.explorers < 2:
+        raise GraphshiftError(
+            f"{where}explorers is {settings.explorers}; EERM needs at least 2: the variance of one view's risk is not "
+            "defined. For training without explorers use method erm."
+        )
+    return settings
+
+
+def _explain(problem: Any, where: str) -> str:
+    name = ".".join(str(part) for part in problem["loc"]) or "settings"
+    if problem["type"] == "extra_forbidden":
+        known = ", ".join(Settings.model_fields)
+        return f"{where}{name} is not a setting; the settings are {known}."
+    expected = problem["msg"][0].lower() + problem["msg"][1:]
+    return f"{where}{name} is {problem['input']!r}; {expected.replace('input should', 'it should')}."

@@ -1,0 +1,160 @@
+"""One sparse product for features and graphs, with the gradient that PyTorch lacks on the CPU.
+
+``torch.sparse`` multiplies CSR matrices fast, but its backward pass transposes the matrix anew each time (about 40
+times the cost of the product itself) and gather-scatter, as in message passing, is about 80 times slower on a CPU
+(``benchmarks/propagation.py``). Both costs vanish once the transpose is kept.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+__all__ = ["Pattern", "Sparse"]
+
+
+class Pattern:
+    """Where the non-zeros of a matrix are, in CSR order: ``rowptr`` and, sorted within each row, ``col``.
+
+    ``symmetric`` promises that the pattern equals its own transpose, so none has to be made.
+    """
+
+    def __init__(self, rowptr: Tensor, col: Tensor, shape: tuple[int, int], symmetric: bool = False) -> None:
+        self.rowptr, self.col, self.shape, self.symmetric = rowptr, col, shape, symmetric
+
+    @cached_property
+    def row(self) -> Tensor:
+        """The row of every non-zero."""
+        rows = torch.arange(self.shape[0], device=self.rowptr.device)
+        return torch.repeat_interleave(rows, self.rowptr.diff(), output_size=self.col.numel())
+
+    @cached_property
+    def transposed(self) -> tuple[Pattern, Tensor]:
+        """The transposed pattern, and the order that takes this pattern's values to it."""
+        count = self.col.numel()
+        # scipy's CSR to CSC is a counting sort: linear in the non-zeros, where a sort of keys is not.
+        csr = scipy.sparse.csr_matrix(
+            (np.arange(count), self.col.cpu().numpy(), self.rowptr.cpu().numpy()), shape=self.shape
+        )
+        csc = csr.tocsc()
+        device = self.col.device
+        order = torch.from_numpy(csc.data).to(device)
+        if self.symmetric:
+            return self, order
+        colptr = torch.from_numpy(csc.indptr.astype(np.int64)).to(device)
+        rows = torch.from_numpy(csc.indices.astype(np.int64)).to(device)
+        return Pattern(colptr, rows, (self.shape[1], self.shape[0])), order
+
+    def to(self, device: torch.device) -> Pattern:
+        """The same pattern on another device."""
+        return Pattern(self.rowptr.to(device), self.col.to(device), self.shape, self.symmetric)
+
+
+class Sparse:
+    """A sparse matrix: a :class:`Pattern` and a value for each non-zero. ``matrix @ dense`` is differentiable in both.
+
+    Args:
+        pattern: where the non-zeros are.
+        value: their values, ``[non-zeros]``; may require a gradient.
+        symmetric: promises that the matrix equals its transpose, values included.
+    """
+
+    def __init__(self, pattern: Pattern, value: Tensor, symmetric: bool = False) -> None:
+        self.pattern, self.value, self.symmetric = pattern, value, symmetric
+
+    @classmethod
+    def from_torch(cls, tensor: Tensor) -> Sparse:
+        """Takes a ``torch.sparse`` matrix of any layout."""
+        csr = tensor.coalesce().to_sparse_csr() if tensor.layout == torch.sparse_coo else tensor.to_sparse_csr()
+        rows, columns = csr.shape
+        return cls(Pattern(csr.crow_indices().long(), csr.col_indices().long(), (rows, columns)), csr.values())
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.pattern.shape
+
+    @property
+    def device(self) -> torch.device:
+        """Where the values live."""
+        return self.value.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The type of the values."""
+        return self.value.dtype
+
+    def to(self, device: torch.device) -> Sparse:
+        """The same matrix on another device."""
+        return Sparse(self.pattern.to(device), self.value.to(device), self.symmetric)
+
+    def to_torch(self) -> Tensor:
+        """A ``torch.sparse_csr`` tensor."""
+        return _csr(self.pattern, self.value)
+
+    def to_dense(self) -> Tensor:
+        """A dense tensor."""
+        dense = torch.zeros(self.shape, dtype=self.value.dtype, device=self.value.device)
+        dense[self.pattern.row, self.pattern.col] = self.value
+        return dense
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        result: Tensor = _Product.apply(self.value, dense, self)
+        return result
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, dense: Tensor, matrix: Sparse) -> Tensor:
+        ctx.matrix = matrix
+        # A product by a matrix of constants needs no operand on the way back: keep none alive.
+        ctx.save_for_backward(value, dense if value.requires_grad else None)
+        return _multiply(matrix.pattern, value, dense)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        (gradient,) = gradients
+        matrix: Sparse = ctx.matrix
+        value, dense = ctx.saved_tensors
+        for_value = for_dense = None
+        if ctx.needs_input_grad[0]:  # d/dA_ij of (A H) is <G_i, H_j>, at the non-zeros only
+            for_value = _sampled_product(matrix.pattern, gradient, dense)
+        if ctx.needs_input_grad[1]:  # A^T G
+            if matrix.symmetric:
+                for_dense = _multiply(matrix.pattern, value, gradient)
+            else:
+                pattern, order = matrix.pattern.transposed
+                for_dense = _multiply(pattern, value[order], gradient)
+        return for_value, for_dense, None
+
+
+def _csr(pattern: Pattern, value: Tensor) -> Tensor:
+    # The pattern was checked when it was made; checking again would cost more than the product.
+    return torch.sparse_csr_tensor(pattern.rowptr, pattern.col, value, pattern.shape, check_invariants=False)
+
+
+def _multiply(pattern: Pattern, value: Tensor, dense: Tensor) -> Tensor:
+    if dense.device.type == "mps":  # no sparse kernels there
+        return _gather_multiply(pattern, value, dense)
+    return _csr(pattern, value) @ dense.contiguous()
+
+
+def _gather_multiply(pattern: Pattern, value: Tensor, dense: Tensor) -> Tensor:
+    result = torch.zeros(pattern.shape[0], dense.shape[1], dtype=dense.dtype, device=dense.device)
+    return result.index_add_(0, pattern.row, dense[pattern.col] * value.unsqueeze(1))
+
+
+def _sampled_product(pattern: Pattern, left: Tensor, right: Tensor) -> Tensor:
+    if left.device.type == "mps":
+        return _gather_sampled_product(pattern, left, right)
+    zero = torch.zeros(pattern.col.numel(), dtype=left.dtype, device=left.device)
+    return torch.sparse.sampled_addmm(_csr(pattern, zero), left.contiguous(), right.t()).values()
+
+
+def _gather_sampled_product(pattern: Pattern, left: Tensor, right: Tensor) -> Tensor:
+    return (left[pattern.row] * right[pattern.col]).sum(dim=1)

@@ -1,0 +1,281 @@
+"""The one training loop: epochs, selection of the best, history, checkpoints, resume."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphshift.environments import Environment
+from graphshift.errors import GraphshiftError
+from graphshift.methods import Method
+from graphshift.randomness import derive_seed, rng_state, set_rng_state
+from graphshift.storage import read_tensors, write_tensors
+
+__all__ = ["SELECTIONS", "Interrupted", "Run", "TrainingResult", "selection_environments", "train"]
+
+#: The named rules for choosing the epoch whose weights are kept.
+SELECTIONS: dict[str, str] = {
+    "val": "best mean score on the validation environments (the paper's rule)",
+    "id_val": "best mean score on a fifth of the training nodes, held out from training",
+    "oracle": "best mean score on the test environments: an upper bound, never a result to compare with",
+    "last": "the last epoch; nothing is selected",
+}
+
+_HELD_OUT = 0.2
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was stopped by Ctrl-C after an epoch was finished and saved."""
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """What training found.
+
+    Attributes:
+        best_epoch: the selected epoch, from 1.
+        best_score: the selection score there; None with selection ``"last"``.
+        weights: the backbone's state at that epoch.
+        history: one dict of numbers for each epoch.
+        seconds: spent in training and validation, over all sessions of a resumed run.
+    """
+
+    best_epoch: int
+    best_score: float | None
+    weights: dict[str, Tensor]
+    history: list[dict[str, Any]]
+    seconds: float
+
+
+def selection_environments(
+    rule: str,
+    train: Sequence[Environment],
+    val: Sequence[Environment],
+    tests: Sequence[Environment],
+    seed: int,
+) -> tuple[list[Environment], list[Environment]]:
+    """The environments to train on and to select by, for a named rule of :data:`SELECTIONS`."""
+    if rule not in SELECTIONS:
+        raise GraphshiftError(f"selection is {rule!r}; expected one of {', '.join(SELECTIONS)}.")
+    if rule == "last":
+        return list(train), []
+    if rule == "id_val":
+        pairs = [_hold_out(environment, derive_seed(seed, 1, i)) for i, environment in enumerate(train)]
+        return [kept for kept, _ in pairs], [held for _, held in pairs]
+    chosen = val if rule == "val" else tests
+    if not chosen:
+        needed = "validation environments: pass `val`" if rule == "val" else "test environments: pass `tests`"
+        raise GraphshiftError(
+            f"selection {rule!r} needs {needed}, or choose selection 'id_val' (holds out training nodes) or 'last'."
+        )
+    return list(train), list(chosen)
+
+
+def _hold_out(environment: Environment, seed: int) -> tuple[Environment, Environment]:
+    count = environment.counted.numel()
+    size = round(_HELD_OUT * count)
+    if size < 1 or size == count:
+        raise GraphshiftError(
+            f"selection 'id_val': environment {environment.name!r} has {count} counted nodes, too few to hold some out."
+        )
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+    held = torch.zeros_like(environment.mask)
+    held[environment.counted[order[:size].to(held.device)]] = True
+    return environment.replace(mask=environment.mask & ~held), environment.replace(mask=held)
+
+
+@dataclass
+class Run:
+    """A folder that a run can be resumed from: ``history.jsonl`` and ``checkpoint.safetensors``.
+
+    Args:
+        folder: exists already.
+        every: seconds between checkpoints; 0 saves after every epoch.
+    """
+
+    folder: Path
+    every: float = 30.0
+    _saved: float = field(default_factory=time.monotonic)
+
+    @property
+    def checkpoint(self) -> Path:
+        """The latest state of training."""
+        return self.folder / "checkpoint.safetensors"
+
+    @property
+    def history(self) -> Path:
+        """One line of JSON for each epoch."""
+        return self.folder / "history.jsonl"
+
+    def load(self) -> tuple[dict[str, Tensor], dict[str, Any], list[dict[str, Any]]] | None:
+        """The state, the note and the history of the latest checkpoint; None if there is none."""
+        if not self.checkpoint.exists():
+            self.history.write_text("", encoding="utf-8")
+            return None
+        tensors, note = read_tensors(self.checkpoint)
+        if not isinstance(note, dict) or "epoch" not in note:
+            raise GraphshiftError(f"{self.checkpoint}: this is not a graphshift checkpoint; remove it to start anew.")
+        try:
+            lines = self.history.read_text(encoding="utf-8").splitlines(keepends=True)[: note["epoch"]]
+            rows = [json.loads(line) for line in lines]
+        except (OSError, json.JSONDecodeError) as error:
+            raise GraphshiftError(f"{self.history}: does not fit its checkpoint ({error}); start anew.") from None
+        if len(rows) < note["epoch"]:
+            raise GraphshiftError(
+                f"{self.history}: has {len(rows)} epochs and the checkpoint is at {note['epoch']}; start anew."
+            )
+        # Epochs after the checkpoint will be run again: drop their lines.
+        self.history.write_text("".join(lines), encoding="utf-8")
+        return tensors, note, rows
+
+    def record(self, row: dict[str, Any]) -> None:
+        """Adds an epoch to the history."""
+        try:
+            with self.history.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+        except OSError as error:
+            raise GraphshiftError(f"{self.history}: cannot be written: {error.strerror}.") from None
+
+    def is_due(self) -> bool:
+        """Whether it is time for a checkpoint."""
+        return time.monotonic() - self._saved >= self.every
+
+    def save(self, tensors: dict[str, Tensor], note: dict[str, Any]) -> None:
+        """Writes a checkpoint; the history reaches the disk before it."""
+        with self.history.open("rb") as file:
+            os.fsync(file.fileno())
+        write_tensors(self.checkpoint, tensors, note)
+        self._saved = time.monotonic()
+
+
+def train(
+    method: Method,
+    environments: Sequence[Environment],
+    select_by: Sequence[Environment],
+    *,
+    epochs: int,
+    patience: int | None = None,
+    run: Run | None = None,
+    report: Callable[[dict[str, Any]], None] | None = None,
+) -> TrainingResult:
+    """Trains a method and keeps the best epoch's weights.
+
+    Args:
+        method: what to train.
+        environments: the training environments.
+        select_by: the environments whose mean score chooses the epoch; empty keeps the last.
+        epochs: how many steps of the method.
+        patience: stop after this many epochs without a better score; None never stops early.
+        run: where to keep history and checkpoints; a checkpoint that is there is resumed.
+        report: called with every epoch's row.
+    """
+    device = environments[0].mask.device
+    best = _Best(select_by, method)
+    history: list[dict[str, Any]] = []
+    seconds = 0.0
+    loaded = run.load() if run else None
+    if loaded:
+        tensors, note, history = loaded
+        method.load_state(_part(tensors, "method."))
+        best.load(_part(tensors, "best."), note)
+        set_rng_state(_part(tensors, "rng."), device)
+        seconds = note["seconds"]
+        for row in history:
+            if report:
+                report(row)
+    with _deferred_interrupt(enabled=run is not None) as interrupted:
+        started = time.perf_counter() - seconds
+        for epoch in range(len(history) + 1, epochs + 1):
+            if patience is not None and best.epoch and epoch - 1 - best.epoch >= patience:
+                break
+            row = {"epoch": epoch} | method.step(environments, (epoch - 1) / max(epochs - 1, 1))
+            if not math.isfinite(row["loss"]):
+                raise GraphshiftError(
+                    f"the loss became {row['loss']} at epoch {epoch}; training was stopped. Usual causes: a learning "
+                    "rate that is too high (try a tenth), or features of very different sizes (scale the columns of "
+                    "`x`). Clipping gradients (clip=1.0) helps against rare spikes."
+                )
+            if select_by:
+                row["val"] = best.offer(epoch)
+            else:
+                best.keep(epoch, None)
+            seconds = time.perf_counter() - started
+            row["seconds"] = seconds
+            history.append(row)
+            if run:
+                run.record(row)
+                if run.is_due() or interrupted.is_set():
+                    state = {f"method.{k}": v for k, v in method.state().items()}
+                    state |= {f"best.{k}": v for k, v in best.weights.items()}
+                    state |= {f"rng.{k}": v for k, v in rng_state(device).items()}
+                    run.save(state, {"epoch": epoch, "seconds": seconds} | best.note())
+            if report:
+                report(row)
+            if interrupted.is_set():
+                raise Interrupted(f"stopped after epoch {epoch} of {epochs}; its state is saved.")
+    return TrainingResult(best.epoch, best.score, best.weights, history, seconds)
+
+
+class _Best:
+    """The best epoch so far and its weights."""
+
+    def __init__(self, select_by: Sequence[Environment], method: Method) -> None:
+        self.select_by, self.method = select_by, method
+        self.epoch, self.score = 0, None if not select_by else -math.inf
+        self.weights: dict[str, Tensor] = {}
+
+    def offer(self, epoch: int) -> float:
+        """Scores the present weights and keeps them if they are better; the first of equals stays."""
+        score = fmean(environment.score(self.method.predict(environment)) for environment in self.select_by)
+        sign = 1 if self.select_by[0].task.scorer.higher_is_better else -1
+        if not self.epoch or (self.score is not None and sign * score > sign * self.score):
+            self.keep(epoch, score)
+        return score
+
+    def keep(self, epoch: int, score: float | None) -> None:
+        """Keeps the present weights."""
+        self.epoch, self.score = epoch, score
+        self.weights = {name: t.detach().clone() for name, t in self.method.backbone.state_dict().items()}
+
+    def note(self) -> dict[str, Any]:
+        return {"best_epoch": self.epoch, "best_score": self.score}
+
+    def load(self, weights: dict[str, Tensor], note: dict[str, Any]) -> None:
+        self.epoch, self.score, self.weights = note["best_epoch"], note["best_score"], weights
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+@contextmanager
+def _deferred_interrupt(*, enabled: bool) -> Iterator[threading.Event]:
+    """Turns the first Ctrl-C into a flag, so that the epoch is finished and saved; the second acts at once."""
+    flag = threading.Event()
+    if not enabled or threading.current_thread() is not threading.main_thread():
+        yield flag
+        return
+    previous = signal.getsignal(signal.SIGINT)
+
+    def handle(number: int, frame: Any) -> None:
+        flag.set()
+        signal.signal(signal.SIGINT, previous)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield flag
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -1,0 +1,186 @@
+"""The sparse policy: what it draws, what it says about it, what it keeps."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+
+import pytest
+import torch
+from policies import logits_of, probabilities_of, taught
+from scipy.stats import chisquare
+
+from graphshift.errors import GraphshiftError
+from graphshift.explorers import SparsePolicy
+
+# --- drawing
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3, 60], ids=lambda steps: f"{steps}-steps")
+@pytest.mark.parametrize("nodes", [2, 3, 4, 5, 6])
+def test_frequencies_match_the_probabilities(nodes: int, steps: int) -> None:
+    policy = taught(nodes, steps, optimizer="sgd", lr=0.3)
+    expected = probabilities_of(policy)
+    columns = policy.sample(20_000, torch.Generator().manual_seed(7))
+    assert columns.shape == (nodes, 20_000)
+    for row in range(nodes):
+        counts = torch.bincount(columns[row], minlength=nodes)
+        assert counts[row] == 0  # never the diagonal
+        others = [m for m in range(nodes) if m != row]
+        if nodes == 2:
+            assert counts.sum() == counts[others[0]]
+            continue
+        result = chisquare(counts[others].numpy(), expected[row, others].numpy() * 20_000)
+        assert result.pvalue > 1e-4
+
+
+def test_the_frequency_test_sees_rows_of_every_kind() -> None:
+    """Untouched, partly touched and wholly touched rows all occur above, with unequal probabilities."""
+    shares = [taught(nodes, steps, lr=0.3).touched / (nodes * (nodes - 1)) for nodes in (5, 6) for steps in (0, 1, 3, 60)]
+    assert min(shares) == 0
+    assert max(shares) == 1
+    assert sum(0 < share < 1 for share in shares) >= 4
+    spread = probabilities_of(taught(6, 3, lr=0.3))[~torch.eye(6).bool()]
+    assert spread.max() > 2 * spread.min()
+
+
+def test_the_draws_of_a_row_are_independent() -> None:
+    policy = taught(4, 2, lr=0.4)
+    expected = probabilities_of(policy)
+    pairs = policy.sample(40_000, torch.Generator().manual_seed(3)).view(4, 20_000, 2)
+    for row in range(4):
+        cells = [(a, b) for a in range(4) for b in range(4) if row not in (a, b)]
+        observed = [int(((pairs[row, :, 0] == a) & (pairs[row, :, 1] == b)).sum()) for a, b in cells]
+        assert chisquare(observed, [float(expected[row, a] * expected[row, b]) * 20_000 for a, b in cells]).pvalue > 1e-4
+
+
+def test_drawing_goes_on_where_the_generator_is() -> None:
+    policy, generator = taught(6, 2), torch.Generator().manual_seed(1)
+    first, second = policy.sample(9, generator), policy.sample(9, generator)
+    assert not torch.equal(first, second)
+    assert torch.equal(first, policy.sample(9, torch.Generator().manual_seed(1)))
+
+
+# --- log p
+
+
+def test_log_prob_is_that_of_the_row_softmax_entry_of_the_action_drawn() -> None:
+    """By hand. Fails for a softmax over columns and for the transposed entry, as in the authors' code."""
+    policy = SparsePolicy(3, optimizer="sgd", lr=1.0, dtype=torch.float64)
+    policy.reinforce(torch.tensor([[2, 2], [0, 2], [0, 1]]), 1.0)
+    # Row 0 drew column 2 twice: its logits are (–, −1, 1). Rows 1 and 2 drew each column once: 0.
+    high = 1 / (1 + math.exp(-2))
+    assert policy.log_prob(torch.tensor([[2], [0], [0]])) == pytest.approx(math.log(high) + 2 * math.log(0.5))
+    assert policy.log_prob(torch.tensor([[1], [0], [0]])) == pytest.approx(math.log(1 - high) + 2 * math.log(0.5))
+    for column_of_2 in (0, 1):  # where row 2 goes does not matter, though (2, 0) mirrors (0, 2)
+        assert policy.log_prob(torch.tensor([[2], [2], [column_of_2]])) == pytest.approx(math.log(high * 0.25))
+    assert policy.log_prob(torch.tensor([[2, 1], [0, 2], [0, 0]])) == pytest.approx(math.log(high * (1 - high) / 16))
+
+
+@pytest.mark.parametrize("steps", [0, 2, 40])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_log_prob_equals_the_dense_log_softmax(optimizer: str, steps: int) -> None:
+    policy = taught(7, steps, optimizer=optimizer, lr=0.3)
+    dense = logits_of(policy).log_softmax(dim=1)
+    for seed in range(5):
+        columns = policy.sample(3, torch.Generator().manual_seed(seed))
+        assert policy.log_prob(columns) == pytest.approx(float(dense.gather(1, columns).sum()), rel=1e-12)
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 4])
+def test_probabilities_of_all_joint_actions_sum_to_one(nodes: int) -> None:
+    policy = taught(nodes, 4, lr=0.5)
+    others = [[m for m in range(nodes) if m != row] for row in range(nodes)]
+    total = sum(math.exp(policy.log_prob(torch.tensor(a).unsqueeze(1))) for a in itertools.product(*others))
+    assert total == pytest.approx(1)
+
+
+def test_a_fresh_policy_is_uniform() -> None:
+    policy = SparsePolicy(11)
+    assert policy.log_prob(policy.sample(3, torch.Generator())) == pytest.approx(-33 * math.log(10))
+
+
+def test_wholly_touched_rows_do_not_depend_on_the_logit_that_nobody_has() -> None:
+    """The shared logit of a row without untouched columns may lie far above all entries."""
+    policy = taught(3, 40)
+    assert policy.touched == 6
+    before = probabilities_of(policy)
+    state = policy.state()
+    state["shared"] = state["shared"] + 2000.0
+    policy.load_state(state)
+    torch.testing.assert_close(probabilities_of(policy), before)
+    policy.reinforce(policy.sample(2, torch.Generator()), 1.0)
+    assert bool(torch.isfinite(policy.entries).all())
+
+
+def test_far_apart_logits_do_not_overflow() -> None:
+    policy = SparsePolicy(4, optimizer="sgd", lr=5000.0)
+    policy.reinforce(torch.tensor([[1], [0], [0], [0]]), 1.0)
+    assert policy.log_prob(torch.tensor([[1], [0], [0], [0]])) == pytest.approx(0.0, abs=1e-9)
+    assert policy.sample(50, torch.Generator()).flatten().unique().tolist() == [0, 1]
+    policy.reinforce(torch.tensor([[1], [0], [0], [0]]), 1.0)
+    assert bool(torch.isfinite(policy.entries).all())
+    assert bool(torch.isfinite(policy.shared).all())
+
+
+# --- what is kept
+
+
+def test_dense_logits_stand_for_the_probabilities() -> None:
+    policy = taught(6, 3)
+    dense = policy.dense_logits()
+    assert bool((dense.diagonal() == -math.inf).all())
+    torch.testing.assert_close(dense.softmax(dim=1), probabilities_of(policy))
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_restored_policy_goes_on_identically(optimizer: str) -> None:
+    policy = taught(8, 10, optimizer=optimizer, weight_decay=0.01)
+    copy = SparsePolicy(8, optimizer=optimizer, lr=policy.lr, weight_decay=0.01, dtype=torch.float64)
+    copy.load_state({name: tensor.clone() for name, tensor in policy.state().items()})
+    generators = [torch.Generator().manual_seed(5) for _ in range(2)]
+    for step in range(20):
+        columns = [p.sample(2, g) for p, g in zip((policy, copy), generators, strict=True)]
+        assert torch.equal(*columns)
+        for p, drawn in zip((policy, copy), columns, strict=True):
+            p.reinforce(drawn, math.sin(step))
+    assert torch.equal(policy.dense_logits(), copy.dense_logits())
+
+
+def test_a_state_is_a_snapshot() -> None:
+    """Learning on changes neither the state taken before nor another policy that was given it."""
+    policy = taught(6, 5)
+    before, state = logits_of(policy), policy.state()
+    twins = [SparsePolicy(6, optimizer="sgd", lr=0.3, dtype=torch.float64) for _ in range(2)]
+    for twin in twins:
+        twin.load_state(state)
+    for learner in (policy, twins[0]):
+        for step in range(3):
+            learner.reinforce(learner.sample(2, torch.Generator().manual_seed(step)), 1.0)
+    assert torch.equal(logits_of(twins[1]), before)
+    assert not torch.equal(logits_of(twins[0]), before)
+    twins[1].load_state(state)
+    assert torch.equal(logits_of(twins[1]), before)
+
+
+def test_memory_grows_with_what_was_touched() -> None:
+    """At 200 000 nodes a dense policy would hold 4·10^10 logits."""
+    nodes, draws, steps = 200_000, 2, 3
+    policy, generator = SparsePolicy(nodes), torch.Generator().manual_seed(0)
+    distinct: set[int] = set()
+    start = time.perf_counter()
+    for _ in range(steps):
+        columns = policy.sample(draws, generator)
+        assert bool((columns != torch.arange(nodes).unsqueeze(1)).all())
+        policy.reinforce(columns, 1.0)
+        distinct |= set((torch.arange(nodes).unsqueeze(1) * nodes + columns).flatten().tolist())
+    assert time.perf_counter() - start < 15
+    assert policy.touched == len(distinct) <= nodes * draws * steps
+    kept = sum(tensor.numel() for tensor in policy.state().values())
+    assert kept <= 4 * policy.touched + 3 * nodes + 1
+
+
+def test_an_unknown_optimizer_is_refused() -> None:
+    with pytest.raises(GraphshiftError, match=r"'rmsprop'; expected 'adam' or 'sgd'"):
+        SparsePolicy(4, optimizer="rmsprop")
