@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 import torch
 from hypothesis import settings
-from reference import KINDS, random_data
 from torch_geometric.data import Data
+
+from reference import KINDS, random_data
 
 settings.register_profile("graphshift", derandomize=True, deadline=None, database=None, max_examples=80)
 settings.load_profile("graphshift")

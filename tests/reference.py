@@ -70,5 +70,6 @@ def graph_of(data: Data) -> Graph:
 def same_tensors(left: Data, right: Data) -> bool:
     """Whether two ``Data`` hold the same keys and equal tensors."""
     return set(left.keys()) == set(right.keys()) and all(
-        torch.equal(left[k], right[k]) if isinstance(left[k], Tensor) else left[k] == right[k] for k in left.keys()  # noqa: SIM118
+        torch.equal(left[k], right[k]) if isinstance(left[k], Tensor) else left[k] == right[k]
+        for k in left.keys()  # noqa: SIM118
     )

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from reference import dense_of, random_data
 from sklearn.metrics import accuracy_score
 from torch_geometric.data import Data
 
 from graphshift.backbones import GCN
-from graphshift.environments import Environment, ShiftDataset, as_environment, as_environments
+from graphshift.environments import Environment, as_environment, as_environments
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.tasks import Task
+from reference import dense_of, random_data
 
 BINARY = Task("binary", 2)
 REGRESSION = Task("regression", 0)
@@ -230,7 +230,9 @@ def test_sparse_features_give_the_same_as_dense_ones(sparse: Callable[[torch.Ten
     outputs = [backbone(e.x, e.graph) for e in (dense, other)]
     torch.testing.assert_close(outputs[0], outputs[1])
     torch.testing.assert_close(dense.risk(outputs[0]), other.risk(outputs[1]))
-    gradients = [torch.autograd.grad(e.risk(o), backbone.parameters()) for e, o in zip((dense, other), outputs, strict=True)]
+    gradients = [
+        torch.autograd.grad(e.risk(o), backbone.parameters()) for e, o in zip((dense, other), outputs, strict=True)
+    ]
     torch.testing.assert_close(gradients[0], gradients[1])
 
 

@@ -4,12 +4,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import dense_adjacency, dense_normalised, dense_of, graph_of
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
 from graphshift.graphs import Graph, reverse
+from reference import dense_adjacency, dense_normalised, dense_of, graph_of
 
 
 def dense_graph(graph: Graph) -> Tensor:

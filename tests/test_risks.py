@@ -91,6 +91,8 @@ def test_rewards_are_constants() -> None:
     assert log_prob.grad.item() == -3.0
     assert reward.grad is None
     assert risks.score_function_loss(torch.tensor(-2.0), 0.5).item() == 1.0
+    exact = risks.score_function_loss(torch.tensor(-3.0, dtype=torch.float64), 0.1)
+    assert exact.item() == 0.1 * 3.0  # not the float32 nearest to 0.1
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from reference import random_data
 from torch_geometric.data import Data
 
 from graphshift.environments import Environment, ShiftDataset
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.tasks import Task
+from reference import random_data
 
 
 def env(name: str, *, y: list[int] | None = None, task: Task | None = None, **changes: int) -> Environment:

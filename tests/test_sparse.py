@@ -25,7 +25,9 @@ def as_dense(pattern: Pattern, value: Tensor) -> Tensor:
     """The dense matrix, entry by entry from rowptr and col; differentiable in the values."""
     rows = [r for r in range(pattern.shape[0]) for _ in range(int(pattern.rowptr[r + 1] - pattern.rowptr[r]))]
     place = torch.tensor(rows, dtype=torch.int64) * pattern.shape[1] + pattern.col
-    return torch.zeros(pattern.shape[0] * pattern.shape[1], dtype=value.dtype).scatter(0, place, value).view(pattern.shape)
+    return (
+        torch.zeros(pattern.shape[0] * pattern.shape[1], dtype=value.dtype).scatter(0, place, value).view(pattern.shape)
+    )
 
 
 def random_symmetric(size: int = 6) -> tuple[Pattern, Tensor, Tensor]:
@@ -90,9 +92,7 @@ def test_the_gather_fallbacks_equal_the_csr_products(shape: tuple[int, int]) -> 
     pattern, value = random_sparse(shape)
     dense, left = torch.randn(shape[1], 4, dtype=torch.float64), torch.randn(shape[0], 4, dtype=torch.float64)
     torch.testing.assert_close(_gather_multiply(pattern, value, dense), _multiply(pattern, value, dense))
-    torch.testing.assert_close(
-        _gather_sampled_product(pattern, left, dense), _sampled_product(pattern, left, dense)
-    )
+    torch.testing.assert_close(_gather_sampled_product(pattern, left, dense), _sampled_product(pattern, left, dense))
     full = left @ dense.t()
     torch.testing.assert_close(as_dense(pattern, _gather_sampled_product(pattern, left, dense)) != 0,
                                as_dense(pattern, torch.ones_like(value)) != 0)  # fmt: skip

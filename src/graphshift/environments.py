@@ -136,9 +136,9 @@ class ShiftDataset:
     """
 
     name: str
-    train: tuple[Environment, ...]
-    val: tuple[Environment, ...] = ()
-    tests: tuple[Environment, ...] = ()
+    train: Sequence[Environment]
+    val: Sequence[Environment] = ()
+    tests: Sequence[Environment] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -153,9 +153,9 @@ class ShiftDataset:
         return self.train[0].task
 
     @property
-    def environments(self) -> tuple[Environment, ...]:
+    def environments(self) -> list[Environment]:
         """All environments: train, val, tests."""
-        return self.train + self.val + self.tests
+        return [*self.train, *self.val, *self.tests]
 
     def __repr__(self) -> str:
         roles = ", ".join(f"{role} {[e.name for e in getattr(self, role)]}" for role in ("train", "val", "tests"))

@@ -340,9 +340,7 @@ def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Mode
         history = {"best_epoch_": note["best_epoch"], "best_score_": note["best_score"], "seconds_": note["seconds"]}
         own = note["own_backbone"]
     except (KeyError, TypeError) as error:
-        raise GraphshiftError(
-            f"{folder / 'model.json'}: a field is missing or wrong ({error}): damaged."
-        ) from None
+        raise GraphshiftError(f"{folder / 'model.json'}: a field is missing or wrong ({error}): damaged.") from None
     if own is not None and backbone is None:
         raise GraphshiftError(
             f"{folder}: the model was trained with your own module {own!r}; pass one of that class: "

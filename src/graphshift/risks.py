@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from graphshift.errors import GraphshiftError
@@ -77,8 +76,8 @@ def score_function_loss(log_prob: Tensor, reward: Tensor | float) -> Tensor:
         log_prob: log p of the drawn actions, a scalar that requires a gradient.
         reward: R, a constant.
     """
-    reward = reward.detach() if isinstance(reward, Tensor) else torch.as_tensor(reward)
-    return -reward * log_prob
+    # A plain number stays one: as a tensor it would be rounded to float32.
+    return -(reward.detach() if isinstance(reward, Tensor) else reward) * log_prob
 
 
 def _check(risks: Tensor) -> None:

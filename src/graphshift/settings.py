@@ -1,4 +1,4 @@
-"""Every setting of a fit: its type, its range, its default and what it means. Command line, TOML and Python share it."""
+"""Every setting of a fit: its type, range, default and meaning. Command line, TOML and Python share it."""
 
 from __future__ import annotations
 

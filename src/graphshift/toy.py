@@ -83,7 +83,7 @@ class EnvironmentRisks:
 
     def __call__(self, theta: Tensor) -> Tensor:
         """The risks ``[..., E]`` of ``theta``, ``[..., 2]``."""
-        z = torch.cat([theta, -torch.ones_like(theta[..., :1])], dim=-1)
+        z = torch.nn.functional.pad(theta, (0, 1), value=-1.0)
         outer = (z.unsqueeze(-1) * z.unsqueeze(-2)).flatten(-2)
         return outer @ self.gram.flatten(1).T
 
@@ -266,7 +266,7 @@ def learn(objective: Callable[[Tensor], Tensor], risks: EnvironmentRisks, start:
         (gradient,) = torch.autograd.grad(loss, theta)
         return loss.item(), gradient.numpy()
 
-    theta1, theta2 = minimize(loss_and_gradient, start, jac=True, method="BFGS", options={"gtol": 1e-12}).x
+    theta1, theta2 = minimize(loss_and_gradient, start, jac=True, method="BFGS", options={"gtol": 1e-10}).x
     return float(theta1), float(theta2)
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from reference import KINDS, graph_of, random_data
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
@@ -15,6 +14,7 @@ from graphshift.backbones import BACKBONES, GCN, Backbone, make_backbone
 from graphshift.errors import GraphshiftError
 from graphshift.explorers import Random
 from graphshift.sparse import Sparse
+from reference import KINDS, graph_of, random_data
 
 OPTIONS: dict[str, dict[str, Any]] = {"gat": {"heads": 2}, "gprgnn": {"hops": 3}}
 
@@ -198,9 +198,7 @@ def test_a_module_that_takes_weights_works_without_them(directed: Data) -> None:
 def test_a_users_module_is_given_sparse_features_as_dense_ones(undirected: Data) -> None:
     module = Own()
     sparse = Sparse.from_torch(undirected.x.to_sparse_csr())
-    torch.testing.assert_close(
-        own(module)(sparse, graph_of(undirected)), module(undirected.x, undirected.edge_index)
-    )
+    torch.testing.assert_close(own(module)(sparse, graph_of(undirected)), module(undirected.x, undirected.edge_index))
 
 
 def test_an_output_of_one_dimension_becomes_a_column(undirected: Data) -> None:

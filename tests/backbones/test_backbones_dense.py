@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from reference import KINDS, dense_normalised, dense_of, graph_of, random_data
 from torch import Tensor
 
 from graphshift.backbones import BACKBONES, Backbone
 from graphshift.graphs import Graph
+from reference import KINDS, dense_normalised, dense_of, graph_of, random_data
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -25,7 +25,9 @@ def batch_norm(norm: torch.nn.BatchNorm1d, h: Tensor, training: bool) -> Tensor:
     return (h - mean) / (variance + norm.eps).sqrt() * norm.weight + norm.bias
 
 
-def layered(model: Any, x: Tensor, convolve: Callable[[Any, Tensor], Tensor], activation: Callable[..., Tensor]) -> Tensor:
+def layered(
+    model: Any, x: Tensor, convolve: Callable[[Any, Tensor], Tensor], activation: Callable[..., Tensor]
+) -> Tensor:
     h = x
     for i, layer in enumerate(model.layers):
         h = convolve(layer, h)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from reference import KINDS, graph_of, random_data
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import APPNP, GATConv, GCN2Conv, GCNConv, SAGEConv, SGConv
@@ -14,6 +13,7 @@ from torch_geometric.utils import add_self_loops
 
 from graphshift.backbones import GAT, GCN, GCNII, GPRGNN, SAGE, SGC
 from graphshift.backbones.gat import GATConvolution
+from reference import KINDS, graph_of, random_data
 
 pytestmark = pytest.mark.usefixtures("float64")
 

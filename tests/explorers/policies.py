@@ -17,7 +17,9 @@ from graphshift.risks import score_function_loss
 class DensePolicy:
     """The paper's N × N logits as one parameter, with autograd and a ``torch.optim`` optimiser."""
 
-    def __init__(self, num_nodes: int, dtype: torch.dtype, optimizer: type[torch.optim.Optimizer], **options: Any) -> None:
+    def __init__(
+        self, num_nodes: int, dtype: torch.dtype, optimizer: type[torch.optim.Optimizer], **options: Any
+    ) -> None:
         self.logits = torch.nn.Parameter(torch.zeros(num_nodes, num_nodes, dtype=dtype))
         self.diagonal = torch.eye(num_nodes, dtype=torch.bool)
         self.optimizer = optimizer([self.logits], **options)
@@ -34,7 +36,9 @@ class DensePolicy:
         self.optimizer.step()
 
 
-def taught(nodes: int, steps: int, *, optimizer: str = "sgd", lr: float = 0.3, weight_decay: float = 0.0) -> SparsePolicy:
+def taught(
+    nodes: int, steps: int, *, optimizer: str = "sgd", lr: float = 0.3, weight_decay: float = 0.0
+) -> SparsePolicy:
     """A policy (float64) that has learned from draws of its own and random rewards of both signs."""
     policy = SparsePolicy(nodes, optimizer=optimizer, lr=lr, weight_decay=weight_decay, dtype=torch.float64)
     generator = torch.Generator().manual_seed(nodes + 100 * steps)
@@ -45,7 +49,7 @@ def taught(nodes: int, steps: int, *, optimizer: str = "sgd", lr: float = 0.3, w
 
 
 def probabilities_of(policy: SparsePolicy) -> Tensor:
-    """Every p(n → m), ``[nodes, nodes]``, from ``log_prob`` alone: changing one row's action leaves the others' terms."""
+    """Every p(n → m), ``[nodes, nodes]``, from ``log_prob`` alone: one row's action changes, others cancel."""
     n = policy.num_nodes
     result = torch.zeros(n, n, dtype=torch.float64)
     base = torch.tensor([[1 if row == 0 else 0] for row in range(n)])
@@ -62,14 +66,8 @@ def probabilities_of(policy: SparsePolicy) -> Tensor:
 
 
 def logits_of(policy: SparsePolicy) -> Tensor:
-    """The N × N logits, read entry by entry from the state; −∞ on the diagonal."""
-    n, state = policy.num_nodes, policy.state()
-    dense = torch.full((n, n), -math.inf, dtype=torch.float64)
-    own = dict(zip(state["keys"].tolist(), state["entries"][0].tolist(), strict=True))
-    for row, slot in itertools.product(range(n), range(n - 1)):
-        column = slot if slot < row else slot + 1
-        dense[row, column] = own.get(row * (n - 1) + slot, float(state["shared"][0, row]))
-    return dense
+    """The N × N logits in float64; −∞ on the diagonal. A test holds them against :func:`probabilities_of`."""
+    return policy.dense_logits().double().clone()
 
 
 def joint_actions(nodes: int, draws: int = 1) -> Iterator[Tensor]:

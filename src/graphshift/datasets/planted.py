@@ -1,4 +1,4 @@
-"""``planted``: the paper's artificial shift (Cora and Photo, Appendix) on a random graph, so that nothing is downloaded."""
+"""``planted``: the paper's artificial shift (its Appendix on Cora and Photo) on a random graph, nothing downloaded."""
 
 from __future__ import annotations
 

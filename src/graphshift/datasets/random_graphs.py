@@ -14,7 +14,9 @@ def pareto_weights(nodes: int, skew: float, generator: torch.Generator) -> Tenso
     return uniform.pow(-1 / (skew - 1)).clamp(max=nodes**0.5)
 
 
-def edges_within_groups(groups: Tensor, inside: float, degree: float, weights: Tensor, generator: torch.Generator) -> Tensor:
+def edges_within_groups(
+    groups: Tensor, inside: float, degree: float, weights: Tensor, generator: torch.Generator
+) -> Tensor:
     """Undirected random edges of which a given share stays inside the groups.
 
     Draws nodes · degree / 2 pairs: one end by weight, the other by weight inside the same group with probability

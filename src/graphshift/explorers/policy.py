@@ -21,7 +21,8 @@ class SparsePolicy:
     Memory and time grow with what was touched: at most nodes × draws new entries a step.
 
     Columns are numbered without the diagonal: slot j of row n is column j + (j >= n), so a self-loop cannot be drawn.
-    Entries are kept sorted by the key ``row * (nodes - 1) + slot``.
+    Every row gets the same number of draws, so the entries fit a table of nodes × the longest row with little waste,
+    in the order in which they were touched; unused places have slot −1 and logit −∞.
 
     Args:
         num_nodes: N, at least 2.
@@ -32,6 +33,8 @@ class SparsePolicy:
     """
 
     _BETA1, _BETA2, _EPS = 0.9, 0.999, 1e-8  # torch.optim.AdamW's defaults
+    _GROWTH = 1.5
+    _REJECTIONS = 16  # rounds of rejection before the free slots of a row are listed
 
     def __init__(
         self,
@@ -47,17 +50,20 @@ class SparsePolicy:
         self.num_nodes, self.slots = num_nodes, num_nodes - 1
         self.optimizer, self.lr, self.weight_decay = optimizer, lr, weight_decay
         self.steps = 0
-        self.keys = torch.empty(0, dtype=torch.int64)
-        # One row of state for each kind of number: the logit and, for Adam, its two moments.
-        kinds = 3 if optimizer == "adam" else 1
-        self.entries = torch.zeros(kinds, 0, dtype=dtype)
-        self.shared = torch.zeros(kinds, num_nodes, dtype=dtype)
-        self._probabilities: tuple[Tensor, Tensor, Tensor] | None = None
+        # Kinds of numbers: the probability, the logit and, for Adam, the logit's two moments.
+        kinds = 4 if optimizer == "adam" else 2
+        self._count = torch.zeros(num_nodes, dtype=torch.int64)
+        self._slot = torch.empty(num_nodes, 0, dtype=torch.int32)
+        self._entry = torch.zeros(kinds, num_nodes, 0, dtype=dtype)
+        self._shared = torch.zeros(kinds, num_nodes, dtype=dtype)
+        self._longest = 0
+        self._index = _Index()
+        self._normalise()
 
     @property
     def touched(self) -> int:
-        """How many entries are kept."""
-        return self.keys.numel()
+        """How many columns have an entry of their own, over all rows."""
+        return int(self._count.sum())
 
     def sample(self, draws: int, generator: torch.Generator) -> Tensor:
         """Draws columns for every row, independently, from its softmax.
@@ -65,46 +71,27 @@ class SparsePolicy:
         Returns:
             ``[nodes, draws]`` columns; never the row itself.
         """
-        n = self.num_nodes
-        entry, rest, starts = self._distribution()
-        cumulative = torch.cumsum(entry, dim=0)
-        before = torch.cat([cumulative.new_zeros(1), cumulative])[starts[:-1]]  # mass of the entries of earlier rows
-        rows = torch.arange(n).unsqueeze(1).expand(n, draws)
-        uniform = torch.rand(n, draws, dtype=torch.float64, generator=generator)
-        untouched = self.slots - starts.diff()
-        fresh = uniform < rest[:, None]
-        # Among a row's entries: invert their cumulative mass (float64; rounding must not leave the row).
-        inside = before[:, None] + (uniform - rest[:, None]).clamp(min=0)
-        hit = torch.searchsorted(cumulative, inside, right=True)
-        hit = torch.minimum(torch.maximum(hit, starts[:-1, None]), starts[1:, None] - 1)
-        hit = hit.clamp(min=0)
-        fresh |= starts.diff()[:, None] == 0
-        fresh &= untouched[:, None] > 0
-        # Among the untouched: the r-th slot that has no entry. Within a row, slot − position counts the free slots
-        # below an entry and never falls, so a search over `row * slots + that` finds how many entries to step over.
-        again = torch.rand(n, draws, dtype=torch.float64, generator=generator)
-        rank = torch.minimum((again * untouched[:, None]).long(), (untouched[:, None] - 1).clamp(min=0))
-        if self.touched:
-            entry_rows = self.keys // self.slots
-            free_below = self.keys - (torch.arange(self.touched) - starts[entry_rows])
-            stepped = torch.searchsorted(free_below, (rows * self.slots + rank).contiguous(), right=True)
-            stepped -= starts[:-1, None]
-            slot = torch.where(fresh, rank + stepped, self.keys[hit] % self.slots)
-        else:
-            slot = rank
-        return slot + (slot >= rows)
+        rest = (self._shared[0] * (self.slots - self._count)).double()  # mass of the untouched columns
+        uniform = torch.rand(self.num_nodes, draws, dtype=torch.float64, generator=generator)
+        fresh = (uniform < rest.unsqueeze(1)) | (self._count == 0).unsqueeze(1)
+        fresh &= (self._count < self.slots).unsqueeze(1)
+        slot = torch.zeros(self.num_nodes, draws, dtype=torch.int64)
+        rows = (~fresh).any(dim=1).nonzero().squeeze(1)
+        if rows.numel():  # invert the cumulative mass of the touched columns
+            cumulative = self._entry[0, rows, : self._longest].cumsum(dim=1, dtype=torch.float64)
+            place = torch.searchsorted(cumulative, (uniform[rows] - rest[rows, None]).clamp(min=0), right=True)
+            place = torch.minimum(place, self._count[rows, None] - 1).clamp(min=0)
+            slot[rows] = self._slot[rows].gather(1, place).long()
+        self._fill_untouched(slot, fresh, generator)
+        return slot + (slot >= self._rows())
 
     def log_prob(self, columns: Tensor) -> float:
         """log p of the given draws, ``[nodes, draws]``: the sum over rows and draws."""
-        entry, rest, starts = self._distribution()
-        untouched = self.slots - starts.diff()
-        single = rest / untouched.clamp(min=1)  # the probability of each untouched column
-        place, there = self._find(self._keys_of(columns))
-        rows = torch.arange(self.num_nodes).unsqueeze(1).expand_as(columns).flatten()
-        probability = single[rows]
-        if self.touched:
-            probability = torch.where(there, entry[place], probability)
-        return float(probability.log().sum())
+        place = self._find(self._slots_of(columns))
+        probability = self._shared[0].unsqueeze(1).expand_as(place)
+        if self._longest:
+            probability = torch.where(place >= 0, self._entry[0].gather(1, place.clamp(min=0)), probability)
+        return float(probability.double().log().sum())
 
     def reinforce(self, columns: Tensor, reward: float) -> None:
         """One step of gradient ascent on reward · log p(columns): Alg. 1, line 6.
@@ -115,93 +102,154 @@ class SparsePolicy:
             columns: the actions, ``[nodes, draws]``.
             reward: what multiplies the gradient.
         """
-        drawn, counts = torch.unique(self._keys_of(columns), return_counts=True)
-        self._touch(drawn)
-        entry, rest, starts = self._distribution()
-        untouched = self.slots - starts.diff()
+        place = self._touch(self._slots_of(columns))
         draws = columns.shape[1]
-        place, _ = self._find(drawn)
-        ascent = -draws * entry
-        ascent[place] += counts
-        dtype = self.entries.dtype
+        entry = self._entry[:, :, : self._longest]
         # Optimisers minimise, so they are given the negative gradient.
-        entry_gradient = (-reward * ascent).to(dtype)
-        shared_gradient = (reward * draws * rest / untouched.clamp(min=1)).to(dtype)
+        gradient = entry[0] * (reward * draws)
+        gradient.scatter_add_(1, place, torch.full_like(place, -reward, dtype=gradient.dtype))
         self.steps += 1
-        self._update(self.entries, entry_gradient)
-        self._update(self.shared, shared_gradient)
-        self._probabilities = None
+        self._update(entry[1:], gradient)
+        self._update(self._shared[1:], self._shared[0] * (reward * draws))
+        self._normalise()
 
     def dense_logits(self) -> Tensor:
         """The N × N matrix that the policy stands for, −∞ on the diagonal. For tests and small pictures only."""
-        logits = self.shared[0].unsqueeze(1).repeat(1, self.slots)
-        logits.view(-1)[self.keys] = self.entries[0]
+        logits = self._shared[1].unsqueeze(1).repeat(1, self.slots)
+        row, place = (self._slot >= 0).nonzero(as_tuple=True)
+        logits[row, self._slot[row, place].long()] = self._entry[1][row, place]
         full = torch.full((self.num_nodes, self.num_nodes), -math.inf, dtype=logits.dtype)
-        off_diagonal = ~torch.eye(self.num_nodes, dtype=torch.bool)
-        full[off_diagonal] = logits.flatten()
+        full[~torch.eye(self.num_nodes, dtype=torch.bool)] = logits.flatten()
         return full
 
     def state(self) -> dict[str, Tensor]:
-        """The learned state as tensors."""
+        """The learned state as tensors, a copy: later steps, which work in place, leave it untouched."""
         return {
-            "keys": self.keys, "entries": self.entries, "shared": self.shared, "steps": torch.tensor(self.steps),
+            "count": self._count.clone(), "slot": self._slot.clone(), "entry": self._entry.clone(),
+            "shared": self._shared.clone(), "steps": torch.tensor(self.steps),
         }  # fmt: skip
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Takes back what :meth:`state` gave."""
-        self.keys, self.entries, self.shared = state["keys"], state["entries"], state["shared"]
-        self.steps = int(state["steps"])
-        self._probabilities = None
+        """Takes back what :meth:`state` gave; later steps leave that untouched."""
+        self._count, self._slot = state["count"].clone(), state["slot"].clone()
+        self._entry, self._shared = state["entry"].clone(), state["shared"].clone()
+        self.steps, self._longest = int(state["steps"]), int(self._count.max())
+        row, place = (self._slot >= 0).nonzero(as_tuple=True)
+        self._index = _Index()
+        self._index.add(row * self.slots + self._slot[row, place], place)
 
-    def _distribution(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Each entry's probability, each row's probability of an untouched column, and where rows start (float64)."""
-        if self._probabilities is None:
-            n = self.num_nodes
-            starts = torch.searchsorted(self.keys, torch.arange(n + 1) * self.slots)
-            count = starts.diff()
-            rows = torch.repeat_interleave(torch.arange(n), count, output_size=self.touched)
-            logit, shared = self.entries[0].double(), self.shared[0].double()
-            top = torch.where(count < self.slots, shared, -math.inf)
-            top = top.scatter_reduce(0, rows, logit, "amax")
-            mass = (logit - top[rows]).exp()
-            rest = (self.slots - count) * (shared - top).exp()
-            total = rest + torch.zeros(n, dtype=torch.float64).index_add_(0, rows, mass)
-            self._probabilities = mass / total[rows], rest / total, starts
-        return self._probabilities
+    def _rows(self) -> Tensor:
+        return torch.arange(self.num_nodes).unsqueeze(1)
 
-    def _keys_of(self, columns: Tensor) -> Tensor:
-        rows = torch.arange(self.num_nodes).unsqueeze(1)
-        return (rows * self.slots + columns - (columns > rows).long()).flatten()
+    def _slots_of(self, columns: Tensor) -> Tensor:
+        return columns - (columns > self._rows()).long()
 
-    def _find(self, keys: Tensor) -> tuple[Tensor, Tensor]:
-        place = torch.searchsorted(self.keys, keys).clamp(max=max(self.touched - 1, 0))
-        return place, self.keys[place] == keys if self.touched else torch.zeros_like(keys, dtype=torch.bool)
+    def _find(self, slots: Tensor) -> Tensor:
+        """Where each slot has its entry in its row, or −1. ``slots``: ``[nodes, any]``."""
+        return self._index.find(self._rows() * self.slots + slots)
 
-    def _touch(self, keys: Tensor) -> None:
-        """Gives sorted keys entries of their own, which start as copies of their row's shared state."""
-        _, there = self._find(keys)
-        new = keys[~there]
-        if not new.numel():
+    def _fill_untouched(self, slot: Tensor, todo: Tensor, generator: torch.Generator) -> None:
+        """Puts a uniformly drawn slot without an entry wherever ``todo`` is set, by rejection."""
+        row, t = todo.nonzero(as_tuple=True)
+        for _ in range(self._REJECTIONS):
+            if not row.numel():
+                return
+            drawn = torch.randint(self.slots, (row.numel(),), generator=generator)
+            slot[row, t] = drawn
+            taken = self._index.find(row * self.slots + drawn) >= 0
+            row, t = row[taken], t[taken]
+        if row.numel():  # rows with few free slots left: list them
+            free = torch.ones(row.numel(), self.slots)
+            used = self._slot[row, : self._longest].long()
+            i, place = (used >= 0).nonzero(as_tuple=True)
+            free[i, used[i, place]] = 0
+            slot[row, t] = torch.multinomial(free, 1, generator=generator).squeeze(1)
+
+    def _touch(self, slots: Tensor) -> Tensor:
+        """Gives every slot an entry, which starts as a copy of its row's shared state; returns where it is."""
+        keys = self._rows() * self.slots + slots
+        place = self._index.find(keys)
+        new_keys, new_places = [], []
+        for t in range(slots.shape[1]):
+            for earlier in range(t):  # drawn twice in this step: the entry was just made
+                place[:, t] = torch.where(slots[:, t] == slots[:, earlier], place[:, earlier], place[:, t])
+            rows = (place[:, t] < 0).nonzero().squeeze(1)
+            if not rows.numel():
+                continue
+            end = self._count[rows]
+            self._reserve(int(end.max()) + 1)
+            self._slot[rows, end] = slots[rows, t].int()
+            self._entry[:, rows, end] = self._shared[:, rows]
+            self._count[rows] += 1
+            place[rows, t] = end
+            new_keys.append(keys[rows, t])
+            new_places.append(end)
+        if new_keys:
+            self._index.add(torch.cat(new_keys), torch.cat(new_places))
+        return place
+
+    def _reserve(self, length: int) -> None:
+        self._longest = max(self._longest, length)
+        capacity = self._slot.shape[1]
+        if length <= capacity:
             return
-        landing = torch.searchsorted(self.keys, new) + torch.arange(new.numel())
-        merged = self.keys.new_empty(self.touched + new.numel())
-        old = torch.ones(merged.numel(), dtype=torch.bool)
-        old[landing] = False
-        merged[landing], merged[old] = new, self.keys
-        entries = self.entries.new_empty(self.entries.shape[0], merged.numel())
-        entries[:, landing] = self.shared[:, new // self.slots]
-        entries[:, old] = self.entries
-        self.keys, self.entries, self._probabilities = merged, entries, None
+        extra = min(max(length, math.ceil(self._GROWTH * capacity)), self.slots) - capacity
+        self._slot = torch.nn.functional.pad(self._slot, (0, extra), value=-1)
+        self._entry = torch.nn.functional.pad(self._entry, (0, extra))
+        self._entry[1, :, capacity:] = -math.inf
 
     def _update(self, state: Tensor, gradient: Tensor) -> None:
         logit = state[0]
+        # Weight decay first: a product keeps the −∞ of unused places, a difference would not.
+        logit.mul_(1 - self.lr * self.weight_decay)
         if self.optimizer == "sgd":
-            logit.sub_(gradient + self.weight_decay * logit, alpha=self.lr)
+            logit.sub_(gradient, alpha=self.lr)
             return
         first, second = state[1], state[2]
-        logit.mul_(1 - self.lr * self.weight_decay)
         first.lerp_(gradient, 1 - self._BETA1)
         second.mul_(self._BETA2).addcmul_(gradient, gradient, value=1 - self._BETA2)
         correction1 = 1 - self._BETA1**self.steps
         correction2 = math.sqrt(1 - self._BETA2**self.steps)
         logit.addcdiv_(first, (second.sqrt() / correction2).add_(self._EPS), value=-self.lr / correction1)
+
+    def _normalise(self) -> None:
+        """Row-wise softmax: the probability of every touched column, and of each single untouched one."""
+        shared, untouched = self._shared, self.slots - self._count
+        top = torch.where(untouched > 0, shared[1], -math.inf)
+        entry = self._entry[:, :, : self._longest]
+        if self._longest:
+            top = torch.maximum(top, entry[1].amax(dim=1))
+        torch.sub(entry[1], top.unsqueeze(1), out=entry[0]).exp_()
+        torch.sub(shared[1], top, out=shared[0]).exp_()
+        shared[0].masked_fill_(untouched == 0, 0.0)
+        total = entry[0].sum(dim=1) + untouched * shared[0]
+        entry[0].div_(total.unsqueeze(1))
+        shared[0].div_(total)
+
+
+class _Index:
+    """Finds the place of a key: a few sorted runs, each more than twice as long as the next.
+
+    Adding n keys merges the runs that have become too short, so a key is moved about log(all / n) times in its life.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Tensor, Tensor]] = []
+
+    def find(self, keys: Tensor) -> Tensor:
+        """The place of each key, or −1."""
+        place = torch.full_like(keys, -1)
+        for run, places in self._runs:
+            at = torch.searchsorted(run, keys).clamp(max=run.numel() - 1)
+            place = torch.where(run[at] == keys, places[at].long(), place)
+        return place
+
+    def add(self, keys: Tensor, places: Tensor) -> None:
+        """Takes keys that are not there yet."""
+        places = places.int()
+        while self._runs and self._runs[-1][0].numel() <= 2 * keys.numel():
+            run, run_places = self._runs.pop()
+            keys, places = torch.cat([run, keys]), torch.cat([run_places, places])
+        if keys.numel():
+            keys, order = torch.sort(keys)
+            self._runs.append((keys, places[order]))

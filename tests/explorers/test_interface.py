@@ -1,0 +1,84 @@
+"""The interface is wide enough for explorers that follow the gradient of the risk: one is made here."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphshift.backbones import BACKBONES
+from graphshift.environments import Environment
+from graphshift.explorers import Explorer, Random, Risk, View
+from graphshift.graphs import Graph, reverse
+from reference import random_data
+
+
+class Deleting(Explorer):
+    """Deletes the edges whose weight lowers the risk most: those with the most negative gradient."""
+
+    needs_risk = True
+
+    def propose(self, graph: Graph, risk: Risk | None = None) -> View:
+        assert risk is not None
+        weight = torch.ones(graph.num_edges).requires_grad_()
+        weighted = Graph(graph.num_nodes, graph.keys, weight, undirected=graph.undirected)
+        (gradient,) = torch.autograd.grad(risk(weighted), weight)
+        both = gradient + gradient[torch.searchsorted(graph.keys, reverse(graph.keys, graph.num_nodes))]
+        row, column = graph.keys // graph.num_nodes, graph.keys % graph.num_nodes
+        both[row > column] = torch.inf  # one of each pair
+        chosen = graph.keys[both.topk(self.edits_per_node, largest=False).indices]
+        flips = torch.cat([chosen, reverse(chosen, graph.num_nodes)]).sort().values
+        return View(graph.flip(flips), flips)
+
+
+@pytest.fixture(params=["gcn", "sage", "gat", "gprgnn", "gcn-unnormalised"])
+def problem(request: pytest.FixtureRequest) -> tuple[Environment, Risk]:
+    """A graph whose edges help, and the risk of a model that was fitted to it a little."""
+    data = random_data(60, density=0.12, seed=2)
+    data.edge_index = data.edge_index[:, data.y[data.edge_index[0]] == data.y[data.edge_index[1]]]
+    environment = Environment("homophilous", data)
+    model = BACKBONES[request.param](environment.num_features, 1, hidden_channels=8)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    for _ in range(15):
+        optimizer.zero_grad()
+        environment.risk(model(environment.x, environment.graph)).backward()
+        optimizer.step()
+    model.eval()
+
+    def risk(graph: Graph) -> Tensor:
+        return environment.risk(model(environment.x, graph))
+
+    return environment, risk
+
+
+def test_following_the_gradient_raises_the_risk_more_than_chance(problem: tuple[Environment, Risk]) -> None:
+    environment, risk = problem
+    graph = environment.graph
+    assert graph.undirected
+    view = Deleting(8).propose(graph, risk)
+    assert view.graph.num_edges == graph.num_edges - 16
+    assert view.graph.undirected
+    before, guided = risk(graph).item(), risk(view.graph).item()
+    generator = torch.Generator().manual_seed(0)
+    pairs = graph.keys[graph.keys // graph.num_nodes < graph.keys % graph.num_nodes]
+    chance = []
+    for _ in range(20):  # the same number of deletions, anywhere
+        chosen = pairs[torch.randperm(pairs.numel(), generator=generator)[:8]]
+        flips = torch.cat([chosen, reverse(chosen, graph.num_nodes)]).sort().values
+        chance.append(risk(graph.flip(flips)).item())
+    assert guided - before > 0
+    assert guided > max(chance)
+
+
+def test_the_base_class_asks_for_propose_only(problem: tuple[Environment, Risk]) -> None:
+    environment, risk = problem
+    explorer = Deleting(2, seed=1)
+    assert explorer.needs_risk
+    assert not Random.needs_risk
+    view = explorer.propose(environment.graph, risk)
+    explorer.learn(view, 1.0)
+    explorer.reset()
+    explorer.load_state(explorer.state())
+    assert torch.equal(explorer.propose(environment.graph, risk).flips, view.flips)
+    with pytest.raises(TypeError, match="propose"):
+        Explorer(1)  # type: ignore[abstract]
