@@ -108,6 +108,10 @@ class Model(BaseEstimator):
             raise GraphshiftError("predict_proba: a regression model has no probabilities; use predict.")
         return self._each(graphs, lambda _, output: self.task_.probabilities(output).cpu().numpy())
 
+    @overload
+    def score(self, graphs: Environment | Data) -> float: ...
+    @overload
+    def score(self, graphs: Iterable[Environment | Data]) -> dict[str, float]: ...
     def score(self, graphs: Graphs) -> float | dict[str, float]:
         """The task's metric over the counted nodes. One graph gives a number; several give a dict by name."""
         return self._each(graphs, lambda environment, output: environment.score(output))

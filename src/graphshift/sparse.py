@@ -7,6 +7,7 @@ times the cost of the product itself) and gather-scatter, as in message passing,
 
 from __future__ import annotations
 
+import warnings
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +17,9 @@ import torch
 from torch import Tensor
 
 __all__ = ["Pattern", "Sparse"]
+
+# torch warns once in every process that CSR is in beta; the user can do nothing about it.
+warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
 
 
 class Pattern:

@@ -14,12 +14,16 @@ from torch import Tensor
 
 from graphshift.errors import GraphshiftError
 
-__all__ = ["read_json", "read_tensors", "write_json", "write_tensors"]
+__all__ = ["read_json", "read_tensors", "write_json", "write_tensors", "write_text"]
 
 
 def write_json(path: Path, content: Any) -> None:
     """Writes JSON, readable by people."""
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file."""
     _replace(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 

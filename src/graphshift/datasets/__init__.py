@@ -11,13 +11,18 @@ from graphshift.datasets.planted_structure import planted_structure
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError
 
-__all__ = ["DATASETS", "load"]
+__all__ = ["DATASETS", "load", "takes_data_dir"]
 
 #: Every dataset by name.
 DATASETS: dict[str, Callable[..., ShiftDataset]] = {
     "planted": planted,
     "planted-structure": planted_structure,
 }
+
+
+def takes_data_dir(name: str) -> bool:
+    """Whether a dataset reads files, so that ``data_dir`` means something to it."""
+    return name not in DATASETS or "data_dir" in inspect.signature(DATASETS[name]).parameters
 
 
 def load(name: str, **options: Any) -> ShiftDataset:

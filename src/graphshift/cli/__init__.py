@@ -1,0 +1,63 @@
+"""The command line: thin. Heavy imports happen inside the commands, so that ``--help`` is quick."""
+
+from __future__ import annotations
+
+import sys
+import typing
+import warnings
+from typing import Annotated, Any
+
+import typer
+
+from graphshift._version import __version__
+from graphshift.cli.fit import fit
+from graphshift.cli.show import demo, toy
+from graphshift.cli.use import predict, score
+from graphshift.errors import GraphshiftError, GraphshiftWarning
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="graphshift", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+    help="Graph neural networks that hold up when the graph changes.",
+    epilog="Errors of use end with status 2 and one message; nothing is overwritten unless --force is given.",
+)  # fmt: skip
+
+for command in (fit, score, predict, toy, demo):
+    app.command()(command)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="print the version and exit")] = False) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """The console script: turns a user's mistake into one message and status 2."""
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
+    warnings.simplefilter("always", GraphshiftWarning)
+    try:
+        app()
+    except GraphshiftError as error:
+        _fail(str(error), 2)
+    except KeyboardInterrupt as error:
+        _fail(str(error) or "stopped.", 130)
+    except BrokenPipeError:  # the reader of our output has gone, as `head` does
+        sys.stderr.close()
+        raise SystemExit(0) from None
+    except OSError as error:
+        _fail(f"{error.filename or 'a file'}: {error.strerror or error}.", 2)
+    except MemoryError:
+        _fail("this does not fit into memory; try --low-memory, fewer explorers, or a smaller graph.", 2)
+
+
+def _fail(message: str, status: int) -> typing.NoReturn:
+    print(f"graphshift: {message}", file=sys.stderr)
+    raise SystemExit(status)
+
+
+def _show_warning(message: Any, category: type[Warning], filename: str, *_: Any) -> None:
+    if issubclass(category, GraphshiftWarning):
+        print(f"graphshift: note: {message}", file=sys.stderr)

@@ -1,0 +1,5 @@
+"""``python -m graphshift.cli``."""
+
+from graphshift.cli import main
+
+main()

@@ -1,0 +1,134 @@
+"""``graphshift fit``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphshift.cli.options import (
+    SHORT,
+    DataDir,
+    Force,
+    Json,
+    Options,
+    dataset_options,
+    pairs,
+    read_toml,
+    with_settings,
+)
+from graphshift.errors import GraphshiftError
+
+if TYPE_CHECKING:
+    from graphshift.fitting import FitRequest
+
+
+@with_settings
+def fit(
+    dataset: Annotated[
+        str | None,
+        typer.Argument(metavar="DATASET", help="a dataset's name, or a TOML file with `dataset` and settings"),
+    ] = None,
+    *,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="where to write; default runs/…")] = None,
+    option: Options = None,
+    data_dir: DataDir = None,
+    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
+    force: Force = False,
+    checkpoint_every: Annotated[
+        float, typer.Option("--checkpoint-every", metavar="S", help="seconds between checkpoints", min=0.0)
+    ] = 30.0,
+    json_: Json = False,
+    **settings: Any,
+) -> None:
+    """Train a GNN on a dataset, choose the epoch by a named rule, score it on the unseen environments.
+
+    A setting that is not given takes the value that suits the dataset, else the default shown here.
+    """
+    from graphshift.fitting import fit_in_folder
+    from graphshift.training import Interrupted
+
+    given = {name: value for name, value in settings.items() if value is not None}
+    if "backbone_options" in given:
+        given["backbone_options"] = pairs(given["backbone_options"], "--backbone-option")
+    if resume and force:
+        raise GraphshiftError("--resume and --force: give one; the first goes on, the second starts anew.")
+    request = _resumed_request(resume, out) if dataset is None else _request(dataset, given, option, data_dir)
+    method = request.given.get("method", "eerm")
+    backbone, seed = request.given.get("backbone", "gcn"), request.given.get("seed", 0)
+    folder = out or Path("runs") / f"{request.dataset}-{method}-{backbone}-{seed}"
+    try:
+        result = fit_in_folder(
+            request, folder, force=force, resume=resume, checkpoint_every=checkpoint_every, progress=not json_
+        )
+    except Interrupted as error:
+        raise Interrupted(f"{error} Go on with: graphshift fit --out {folder} --resume") from None
+    _show_result(result, folder, json_)
+
+
+def _request(dataset: str, given: dict[str, Any], option: list[str] | None, data_dir: Path | None) -> FitRequest:
+    from graphshift.fitting import FitRequest
+    from graphshift.settings import EERM_ONLY, validated
+
+    if not dataset.endswith(".toml"):
+        return FitRequest(dataset, dataset_options(dataset, option, data_dir), given)
+    path = Path(dataset)
+    content = read_toml(path)
+    name, options = content.pop("dataset", None), content.pop("options", {})
+    if not isinstance(name, str):
+        raise GraphshiftError(f"{path}: field `dataset` is {name!r}; expected a dataset's name.")
+    if not isinstance(options, dict):
+        raise GraphshiftError(f"{path}: field `options` is {options!r}; expected a table [options].")
+    aliases = {short: long for long, short in SHORT.items()}
+    filed = {aliases.get(k, k): v for k, v in content.items()}
+    validated(filed, where=f"{path}: ")
+    method = given.get("method", filed.get("method", "eerm"))
+    idle = [k for k in filed if k in EERM_ONLY] if method != "eerm" else []
+    if idle:
+        print(f"graphshift: note: {path}: {', '.join(idle)} are for eerm; {method} does not use them.", file=sys.stderr)
+    merged = {k: v for k, v in filed.items() if k not in idle} | given
+    return FitRequest(name, options | dataset_options(name, option, data_dir), merged)
+
+
+def _resumed_request(resume: bool, out: Path | None) -> FitRequest:
+    from graphshift.fitting import FitRequest
+    from graphshift.settings import EERM_ONLY
+    from graphshift.storage import read_json
+
+    if not resume or out is None:
+        raise GraphshiftError("DATASET is missing; name a dataset or a TOML file, or give --out DIR --resume.")
+    config = read_json(out / "config.json")
+    try:
+        idle = EERM_ONLY if config["settings"]["method"] != "eerm" else ()
+        given = {k: v for k, v in config["settings"].items() if k not in idle}
+        return FitRequest(config["dataset"], config["options"], given)
+    except (KeyError, TypeError) as error:
+        raise GraphshiftError(f"{out / 'config.json'}: field {error} is missing; this is no run to resume.") from None
+
+
+def _show_result(result: dict[str, Any], folder: Path, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(result, indent=2))
+        return
+    from graphshift.report.tables import LABELS, print_table, show_score
+
+    metric = result["metric"]
+    rows = [
+        [name, show_score(value, metric), show_score(result["majority"].get(name), "accuracy")]
+        for name, value in result["tests"].items()
+    ]
+    mean = sum(result["tests"].values()) / max(len(rows), 1)
+    rows.append(["mean", show_score(mean, metric), ""])
+    print_table(
+        f"{result['dataset']} · {result['method'].upper()} · {result['backbone']} · seed {result['seed']}",
+        ["test environment", LABELS[metric], "largest class (%)"],
+        rows,
+        note=f"epoch {result['best_epoch']} by {result['selection']} ({show_score(result['val'], metric)}), "
+        f"{result['seconds']:.1f} s ({result['seconds_per_epoch']:.3f} s an epoch), {result['peak_rss_mb']:.0f} MB",
+    )
+    print(f"written to {folder}")
+    if result["selection"] == "oracle":
+        print("selection 'oracle' chose the epoch on the tests: an upper bound, not a result to compare with.")

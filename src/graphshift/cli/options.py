@@ -1,0 +1,122 @@
+"""What commands share: option types, NAME=VALUE pairs, TOML files, and one option for every setting of a fit."""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+import types
+import typing
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphshift.errors import GraphshiftError
+
+__all__ = [
+    "DataDir",
+    "Force",
+    "Json",
+    "Options",
+    "dataset_options",
+    "pairs",
+    "read_toml",
+    "refuse_existing",
+    "with_settings",
+]
+
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", "-o", metavar="NAME=VALUE", help="an option of the dataset, as nodes=500"),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", metavar="DIR", help="where the raw files of datasets are", show_default=False),
+]
+Json = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
+Force = Annotated[bool, typer.Option("--force", help="replace what is there")]
+
+SHORT = {"hidden_channels": "hidden", "num_layers": "layers"}
+
+
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command an option for every field of Settings: one definition for Python, TOML and command line."""
+    from graphshift.settings import EERM_ONLY, Settings
+
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    for name, field in Settings.model_fields.items():
+        flag = "--" + SHORT.get(name, name).replace("_", "-")
+        kind, metavar = _option_type(field.annotation)
+        default = "none" if field.default is None else str(field.default)
+        text = field.description or ""
+        if name == "backbone_options":
+            flag, default = "--backbone-option", "none"
+        panel = "EERM" if name in EERM_ONLY else "Training"
+        if kind is bool:
+            option = typer.Option(flag, help=text, show_default="off", rich_help_panel=panel)
+        else:
+            option = typer.Option(flag, help=text, metavar=metavar, show_default=default, rich_help_panel=panel)
+        parameters.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
+            )
+        )
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
+
+
+def _option_type(annotation: Any) -> tuple[Any, str]:
+    if typing.get_origin(annotation) is types.UnionType:
+        annotation = next(a for a in typing.get_args(annotation) if a is not type(None))
+    if typing.get_origin(annotation) is typing.Literal:
+        return str, "|".join(typing.get_args(annotation))
+    if typing.get_origin(annotation) is dict:
+        return list[str], "NAME=VALUE"
+    return annotation, {int: "N", float: "X", str: "NAME"}.get(annotation, "")
+
+
+def pairs(items: list[str] | None, flag: str) -> dict[str, Any]:
+    """``name=value`` with the value read as TOML where it is (numbers, true, lists), else as text."""
+    result: dict[str, Any] = {}
+    for item in items or []:
+        name, sign, value = item.partition("=")
+        if not sign or not name:
+            raise GraphshiftError(f"{flag} is {item!r}; expected NAME=VALUE, as nodes=500.")
+        try:
+            result[name.strip().replace("-", "_")] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            result[name.strip().replace("-", "_")] = value
+    return result
+
+
+def dataset_options(dataset: str, items: list[str] | None, data_dir: Path | None) -> dict[str, Any]:
+    """The dataset\'s options from --option and --data-dir."""
+    options = pairs(items, "--option")
+    if data_dir is not None:
+        from graphshift.datasets import takes_data_dir
+
+        if not takes_data_dir(dataset):
+            raise GraphshiftError(f"--data-dir: dataset {dataset!r} is built in and reads no files; leave it out.")
+        options["data_dir"] = data_dir
+    return options
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Reads a TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise GraphshiftError(f"{path}: there is no such file.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise GraphshiftError(f"{path}: this is not TOML: {error}.") from None
+    except OSError as error:
+        raise GraphshiftError(f"{path}: cannot be read: {error.strerror}.") from None
+
+
+def refuse_existing(path: Path, force: bool) -> None:
+    """Nothing is overwritten without being asked."""
+    if path.exists() and not force:
+        raise GraphshiftError(f"{path}: exists; nothing was changed. Replace it (--force), or choose another --out.")

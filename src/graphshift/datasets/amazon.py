@@ -1,0 +1,76 @@
+"""Amazon-Photo in the layout of the GNN benchmark (Shchur et al. 2018): CSR parts in one ``.npz``, no pickled objects."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from graphshift.datasets.files import Source, cached, require
+from graphshift.datasets.raw_graph import RawGraph, checked_csr, undirected_edges
+from graphshift.errors import GraphshiftError
+
+__all__ = ["PHOTO_SOURCES", "photo_graph", "read_npz"]
+
+_VERSION = 1
+
+#: Photo's one file. It circulates packed in different ways, so no digest is known; its arrays are checked instead.
+PHOTO_SOURCES = (
+    Source(
+        "photo/raw/amazon_electronics_photo.npz",
+        url="https://github.com/shchur/gnn-benchmark/raw/master/data/npz/amazon_electronics_photo.npz",
+        home="the GNN benchmark (Shchur et al. 2018), github.com/shchur/gnn-benchmark, folder data/npz",
+    ),
+)
+
+
+def photo_graph(data_dir: str | Path | None) -> RawGraph:
+    """Amazon-Photo, from the cache if it was read before."""
+    (file,) = require("photo", PHOTO_SOURCES, data_dir).values()
+    return RawGraph.from_tensors(cached("photo", [file], _VERSION, {}, lambda: read_npz(file).to_tensors()))
+
+
+def read_npz(file: Path) -> RawGraph:
+    """Reads a graph of the GNN benchmark: ``adj_*`` and ``attr_*`` (data, indices, indptr, shape) and ``labels``."""
+    parts: dict[str, np.ndarray] = {}
+    names = [f"{kind}_{part}" for kind in ("adj", "attr") for part in ("data", "indices", "indptr", "shape")]
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            for name in (*names, "labels"):
+                if name not in archive:
+                    raise GraphshiftError(
+                        f"{file}: there is no array {name!r}; found {', '.join(archive.files)}. This is another file."
+                    )
+                parts[name] = archive[name]
+    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error, MemoryError) as error:
+        if isinstance(error, GraphshiftError):
+            raise
+        raise GraphshiftError(
+            f"{file}: this is not a whole .npz of plain arrays ({type(error).__name__}: {error}); the file is damaged. "
+            "Delete it and get it again."
+        ) from None
+    shapes = {}
+    for kind in ("adj", "attr"):
+        shape = parts[f"{kind}_shape"]
+        if shape.shape != (2,) or shape.dtype.kind not in "iu":
+            raise GraphshiftError(f"{file}: `{kind}_shape` is {shape.tolist()}; expected rows and columns.")
+        shapes[kind] = (int(shape[0]), int(shape[1]))
+    rows = shapes["adj"][0]
+    labels = parts["labels"]
+    if shapes["adj"] != (rows, rows) or shapes["attr"][0] != rows or labels.shape != (rows,):
+        raise GraphshiftError(
+            f"{file}: adjacency {list(shapes['adj'])}, attributes {list(shapes['attr'])} and labels "
+            f"{list(labels.shape)} do not describe the same nodes; the file is damaged."
+        )
+    if labels.dtype.kind not in "iu" or labels.min() < 0:
+        raise GraphshiftError(f"{file}: `labels` are {labels.dtype} from {labels.min()}; expected classes 0, 1, ….")
+    adjacency, attributes = (
+        checked_csr(f"{file}: `{k}`", parts[f"{k}_data"], parts[f"{k}_indices"], parts[f"{k}_indptr"], shapes[k])
+        for k in ("adj", "attr")
+    )
+    entries = adjacency.tocoo()
+    source, target = (torch.from_numpy(part.astype(np.int64)) for part in (entries.col, entries.row))
+    return RawGraph.from_scipy(attributes, labels, undirected_edges(source, target, rows))

@@ -1,0 +1,102 @@
+"""Environments cut out of one graph whose nodes carry a time: what had been seen by then, or one moment alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from graphshift.environments import Environment
+from graphshift.errors import GraphshiftError
+from graphshift.graphs import Graph
+from graphshift.sparse import Pattern, Sparse
+
+__all__ = ["Period", "inductive_environments", "subgraph"]
+
+
+class Period(NamedTuple):
+    """A span of time, both ends included; ``first`` None means that it has no beginning."""
+
+    name: str
+    first: int | float | None
+    last: int | float
+
+    def contains(self, time: Tensor) -> Tensor:
+        """Which times lie in the period, bool, shaped as ``time``."""
+        inside = time <= self.last
+        return inside if self.first is None else inside & (time >= self.first)
+
+
+def inductive_environments(whole: Environment, time: Tensor, periods: Sequence[Period]) -> list[Environment]:
+    """One environment for each period: the graph as it stood at the period's end, counting the period's own nodes.
+
+    Nobody sees the future: an environment is induced by the nodes with ``time <= period.last``, in their old order,
+    and no edge from a later node is left. Of these, the nodes in the period that count in ``whole`` count.
+
+    Args:
+        whole: the graph with all nodes, of which ``x`` (dense or sparse), edges, labels and mask are taken.
+        time: of each node, ``[nodes]``; numbers without NaN.
+        periods: in order of time and without overlap, so that no node counts twice. Plain tuples will do.
+    """
+    if time.shape != (whole.num_nodes,):
+        raise GraphshiftError(
+            f"{whole.name}: `time` has shape {list(time.shape)}; expected [{whole.num_nodes}], one a node."
+        )
+    if bool(time.isnan().any()):
+        node = int(time.isnan().nonzero()[0])
+        raise GraphshiftError(f"{whole.name}: {int(time.isnan().sum())} nodes have no time, first node {node}.")
+    environments = []
+    previous: Period | None = None
+    for period in (Period(*p) for p in periods):
+        where = f"{whole.name}: period {period.name!r}"
+        if period.first is not None and period.first > period.last:
+            raise GraphshiftError(f"{where} begins at {period.first}, after its end at {period.last}.")
+        if previous is not None and (period.first is None or period.first <= previous.last):
+            raise GraphshiftError(
+                f"{where} begins at {'no time' if period.first is None else period.first}, and {previous.name!r} "
+                f"before it ends at {previous.last}: nodes would count in both. Let it begin later."
+            )
+        counted = period.contains(time) & whole.mask
+        environments.append(subgraph(whole, time <= period.last, period.name, counted=counted))
+        previous = period
+    return environments
+
+
+def subgraph(whole: Environment, nodes: Tensor, name: str, *, counted: Tensor | None = None) -> Environment:
+    """The environment induced by some nodes of another one, in their old order.
+
+    Args:
+        whole: the environment to cut from; it was checked, so its parts are not checked again.
+        nodes: which nodes to keep, bool ``[nodes]``.
+        name: of the result.
+        counted: which nodes of ``whole`` count; None for those of its mask.
+    """
+    mask = (whole.mask if counted is None else counted)[nodes]
+    if not bool(mask.any()):
+        raise GraphshiftError(
+            f"{whole.name}: environment {name!r} would have {mask.numel()} nodes and none that counts; choose others."
+        )
+    y = None if whole.y is None else whole.y[nodes]
+    x = _rows(whole.x, nodes) if isinstance(whole.x, Sparse) else whole.x[nodes]
+    return whole.replace(name=name, x=x, graph=_induced(whole.graph, nodes), mask=mask, y=y)
+
+
+def _induced(graph: Graph, nodes: Tensor) -> Graph:
+    count = int(nodes.sum())
+    number = nodes.cumsum(dim=0) - 1
+    row, col = graph.pattern.row, graph.pattern.col
+    kept = nodes[row] & nodes[col]
+    # New numbers rise with the old ones, so the keys stay sorted and unique.
+    keys = number[row[kept]] * count + number[col[kept]]
+    weight = None if graph.weight is None else graph.weight[kept]
+    # A subgraph of a directed graph may happen to be undirected; saying directed is right all the same.
+    return Graph(count, keys, weight, undirected=graph.undirected)
+
+
+def _rows(x: Sparse, rows: Tensor) -> Sparse:
+    kept = rows[x.pattern.row]
+    length = x.pattern.rowptr.diff()[rows]
+    rowptr = torch.cat([length.new_zeros(1), length.cumsum(dim=0)])
+    return Sparse(Pattern(rowptr, x.pattern.col[kept], (length.numel(), x.shape[1])), x.value[kept])

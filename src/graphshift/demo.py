@@ -1,0 +1,115 @@
+"""``graphshift demo``: ERM and EERM on both kinds of built-in shift, with the same settings and seeds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from graphshift.errors import GraphshiftError
+from graphshift.report.figures import draw_study
+from graphshift.report.tables import LABELS, print_table, show_score
+from graphshift.storage import write_json
+from graphshift.study import Arm, compare, run_study, summarise
+
+__all__ = ["ARMS", "run_demo"]
+
+#: What the demo compares. All share backbone, width, depth, learning rate, epochs and seeds.
+ARMS = (
+    Arm("ERM", {"method": "erm"}),
+    Arm("EERM", {"method": "eerm", "explorer": "reinforce"}),
+    Arm("EERM, random edits", {"method": "eerm", "explorer": "random"}),
+    Arm("ERM without edges", {"method": "erm", "backbone": "mlp"}),
+)
+
+_STORIES = {
+    "planted": "spurious features: columns made from labels and environment",
+    "planted-structure": "spurious edges: homophily 0.8 in training falls to 0",
+}
+
+
+def run_demo(
+    folder: Path, *, seeds: int = 5, nodes: int = 1000, epochs: int = 200, force: bool = False, as_json: bool = False
+) -> dict[str, Any]:
+    """Runs the comparison, prints a table for each kind of shift and says who is ahead; writes figures and JSON.
+
+    Args:
+        folder: where ``results.json`` and a figure for each dataset go.
+        seeds: number of seeds, at least 2; each draws data and training.
+        nodes: of each graph.
+        epochs: of each fit.
+        force: replace an earlier demo.
+        as_json: print JSON instead of tables.
+    """
+    target = folder / "results.json"
+    if target.exists() and not force:
+        raise GraphshiftError(f"{target}: exists; nothing was changed. Replace it (--force), or choose another --out.")
+    folder.mkdir(parents=True, exist_ok=True)
+    content: dict[str, Any] = {}
+    bar = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("fits"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*bar, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("demo", total=len(_STORIES) * len(ARMS) * seeds)
+        for dataset in _STORIES:
+            progress.update(task, description=dataset)
+            records = run_study(
+                dataset, ARMS, range(seeds), options={"nodes": nodes}, common={"epochs": epochs},
+                report=lambda _: progress.advance(task),
+            )  # fmt: skip
+            content[dataset] = {
+                "records": records,
+                "summary": summarise(records),
+                "findings": [
+                    compare(records, arm, "ERM", key).sentence()
+                    for arm in ("EERM", "EERM, random edits", "ERM without edges")
+                    for key in ("mean", "worst")
+                ],
+            }
+            draw_study(records, folder / f"{dataset}.png", title=f"{dataset} ({_STORIES[dataset]})")
+    write_json(target, content)
+    if as_json:
+        print(json.dumps(content, indent=2))
+        return content
+    for dataset, part in content.items():
+        _print(dataset, part, nodes, epochs, seeds)
+    print(f"figures and results.json written to {folder}")
+    return content
+
+
+def _print(dataset: str, part: dict[str, Any], nodes: int, epochs: int, seeds: int) -> None:
+    metric = part["records"][0]["metric"]
+    rows = [
+        [
+            row["arm"],
+            *(f"{show_score(row[k], metric)} ± {100 * row[f'{k}_std']:.1f}" for k in ("val", "mean", "worst")),
+            "–" if row["variance"] is None else f"{row['variance']:.1e}",
+            f"{1000 * row['seconds_per_epoch']:.0f}",
+        ]
+        for row in part["summary"]
+    ]
+    label = LABELS[metric]
+    print_table(
+        f"{dataset}: {_STORIES[dataset]}",
+        [
+            "method",
+            f"validation {label}",
+            f"mean test {label}",
+            f"worst test {label}",
+            "variance of risks",
+            "ms an epoch",
+        ],
+        rows,
+        note=f"{nodes} nodes, {epochs} epochs, 2-layer GCN (last row: MLP), {seeds} seeds, ± standard deviation over "
+        "seeds; epoch chosen on validation",
+    )
+    for sentence in part["findings"]:
+        print(f"  {sentence}")
+    print()

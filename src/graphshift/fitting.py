@@ -1,0 +1,160 @@
+"""One fit from a dataset's name to a folder with its result: what ``graphshift fit`` does, without the printing."""
+
+from __future__ import annotations
+
+import platform
+import resource
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphshift._version import __version__
+from graphshift.datasets import load
+from graphshift.environments import ShiftDataset
+from graphshift.errors import GraphshiftError
+from graphshift.models import METHODS, Model
+from graphshift.settings import EERM_ONLY, Settings, validated
+from graphshift.storage import read_json, write_json
+from graphshift.training import Run
+
+__all__ = ["FitRequest", "complete_settings", "fit", "fit_in_folder", "make_model", "prepare_folder", "result_of"]
+
+_OURS = ("config.json", "history.jsonl", "checkpoint.safetensors", "result.json", "model")
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """What to fit: a dataset with its options, and the settings that were given (the rest are defaults)."""
+
+    dataset: str
+    options: Mapping[str, Any]
+    given: Mapping[str, Any]
+
+
+def complete_settings(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> Settings:
+    """The settings of a fit: what was given, else what suits the dataset, else the general defaults."""
+    method = given.get("method", Settings.model_fields["method"].default)
+    fitting = {k: v for k, v in defaults.items() if method == "eerm" or k not in EERM_ONLY}
+    if method != "eerm":
+        idle = [name for name in given if name in EERM_ONLY]
+        if idle:
+            raise GraphshiftError(f"{', '.join(idle)}: means nothing to method {method}; leave it out, or use eerm.")
+    return validated({**fitting, **given})
+
+
+def make_model(settings: Settings) -> Model:
+    """The estimator with these settings."""
+    estimator = METHODS[settings.method]
+    names = estimator().get_params(deep=False)
+    return estimator(**{name: value for name, value in settings.model_dump().items() if name in names})
+
+
+def fit(data: ShiftDataset, settings: Settings, *, run: Run | None = None, progress: bool = False) -> Model:
+    """Trains on a dataset. Tests are handed over only to the selection rule that says so."""
+    tests = data.tests if settings.selection == "oracle" else ()
+    return make_model(settings).fit(data.train, data.val, tests, run=run, progress=progress)
+
+
+def result_of(model: Model, data: ShiftDataset, settings: Settings) -> dict[str, Any]:
+    """The record of a fit; the tests are scored here, once."""
+    tests = model.score(data.tests)
+    epochs = max(len(model.history_), 1)
+    return {
+        "dataset": data.name, "method": settings.method, "backbone": settings.backbone, "seed": settings.seed,
+        "metric": data.task.metric, "selection": settings.selection, "best_epoch": model.best_epoch_,
+        "val": model.best_score_, "tests": tests,
+        "majority": {e.name: e.majority for e in data.tests if e.majority is not None},
+        "seconds": model.seconds_, "seconds_per_epoch": model.seconds_ / epochs, "peak_rss_mb": peak_rss_mb(),
+        "version": __version__,
+    }  # fmt: skip
+
+
+def peak_rss_mb() -> float:
+    """The largest amount of memory that this process has held, in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1024 * 1024) if platform.system() == "Darwin" else peak / 1024
+
+
+def fit_in_folder(
+    request: FitRequest, folder: Path, *, force: bool = False, resume: bool = False, checkpoint_every: float = 30.0,
+    progress: bool = False, data: ShiftDataset | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Fits and writes ``config.json``, ``history.jsonl``, ``model/`` and, last, ``result.json``.
+
+    Args:
+        request: what to fit.
+        folder: where to write.
+        force: replace the run that is there; nothing is removed before everything else was checked.
+        resume: go on with the run that is there.
+        checkpoint_every: seconds between checkpoints.
+        progress: show a progress bar.
+        data: the dataset, if it is loaded already.
+    """
+    data = load(request.dataset, **request.options) if data is None else data
+    settings = complete_settings(request.given, data.defaults)
+    config = {"dataset": request.dataset, "options": _plain(request.options), "settings": settings.model_dump()}
+    if (done := prepare_folder(folder, config, force=force, resume=resume)) is not None:
+        return done
+    run = Run(folder, checkpoint_every)
+    model = fit(data, settings, run=run, progress=progress)
+    result = result_of(model, data, settings)
+    model.save(folder / "model", overwrite=True)
+    write_json(folder / "result.json", result)
+    run.checkpoint.unlink(missing_ok=True)
+    return result
+
+
+def prepare_folder(folder: Path, config: dict[str, Any], *, force: bool, resume: bool) -> dict[str, Any] | None:
+    """Makes the folder ready for this configuration; returns the result if it holds a finished run to resume."""
+    if folder.exists() and not folder.is_dir():
+        raise GraphshiftError(f"{folder}: is a file; --out names a folder.")
+    try:
+        occupied = folder.exists() and any(folder.iterdir())
+    except OSError as error:
+        raise GraphshiftError(f"{folder}: cannot be read: {error.strerror}.") from None
+    if occupied and resume:
+        there = read_json(folder / "config.json")
+        differing = _differences(there, {"version": __version__, **config})
+        if differing:
+            raise GraphshiftError(
+                f"{folder}: holds a run with other settings, so it cannot be resumed: {'; '.join(differing)}. "
+                "Give the same settings, or another --out."
+            )
+        result = folder / "result.json"
+        return dict(read_json(result)) if result.exists() else None
+    if occupied and not force:
+        raise GraphshiftError(
+            f"{folder}: exists and is not empty; nothing was changed. Go on with it (--resume), replace the run in it "
+            "(--force), or choose another --out."
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in _OURS:  # only what a run writes; anything else in the folder stays
+            path = folder / name
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise GraphshiftError(f"{folder}: cannot be made ready: {error.strerror}.") from None
+    write_json(folder / "config.json", {"version": __version__, **config})
+    return None
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+
+
+def _differences(there: Any, here: Mapping[str, Any], prefix: str = "") -> list[str]:
+    if not isinstance(there, dict):
+        return [f"{prefix or 'config.json'} is damaged"]
+    found = []
+    for name in sorted(there.keys() | here.keys()):
+        old, new = there.get(name), here.get(name)
+        if isinstance(new, dict):
+            found += _differences(old, new, f"{name}.")
+        elif old != new:
+            found.append(f"{prefix}{name} is {old!r} there and {new!r} here")
+    return found

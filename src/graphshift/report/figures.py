@@ -1,0 +1,59 @@
+"""Figures of studies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from graphshift.report.tables import LABELS
+
+__all__ = ["COLOURS", "draw_study"]
+
+#: Colours that colour-blind readers can tell apart (Okabe and Ito), in the order of arms.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#7F7F7F", "#CC79A7", "#E69F00")
+_MARKERS = ("o", "s", "^", "x", "D", "v")
+
+
+def draw_study(records: Sequence[Mapping[str, Any]], path: Path, *, title: str) -> None:
+    """Draws each arm's score on every test environment (mean and deviation over seeds), and its distribution.
+
+    Args:
+        records: of :func:`graphshift.study.run_study`.
+        path: of the picture; its suffix says the format.
+        title: above the picture.
+    """
+    from matplotlib.figure import Figure
+
+    metric = str(records[0]["metric"])
+    scale = 100 if "%" in LABELS[metric] else 1
+    arms = list(dict.fromkeys(record["arm"] for record in records))
+    tests = list(records[0]["tests"])
+    figure = Figure(figsize=(10.5, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(2, 1))
+    for i, arm in enumerate(arms):
+        colour, marker = COLOURS[i % len(COLOURS)], _MARKERS[i % len(_MARKERS)]
+        own = [record for record in records if record["arm"] == arm]
+        values = [[scale * record["tests"][name] for record in own] for name in tests]
+        means = [fmean(v) for v in values]
+        deviations = [stdev(v) if len(v) > 1 else 0.0 for v in values]
+        left.plot(tests, means, marker=marker, color=colour, label=arm)
+        low, high = zip(*((m - d, m + d) for m, d in zip(means, deviations, strict=True)), strict=True)
+        left.fill_between(tests, low, high, color=colour, alpha=0.12, linewidth=0)
+        for j, key in enumerate(("mean", "worst")):
+            points = [scale * record[key] for record in own]
+            place = [j + 0.18 * (i - (len(arms) - 1) / 2)] * len(points)
+            right.scatter(place, points, color=colour, marker=marker, s=22, alpha=0.8)
+            right.hlines(fmean(points), place[0] - 0.07, place[0] + 0.07, color=colour, linewidth=2)
+    majority = [scale * fmean(r["majority"][name] for r in records if name in r["majority"]) for name in tests]
+    left.plot(tests, majority, color="black", linestyle=":", linewidth=1, label="always the largest class")
+    left.set(xlabel="test environment", ylabel=LABELS[metric], title="each unseen environment (band: ± std over seeds)")
+    left.legend(fontsize=8, loc="best", frameon=False)
+    right.set_xticks([0, 1], ["mean of tests", "worst test"])
+    right.set(title="each seed (bar: mean)", ylabel=LABELS[metric])
+    for axes in (left, right):
+        axes.grid(axis="y", alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(title)
+    figure.savefig(path, dpi=110)
