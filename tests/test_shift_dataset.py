@@ -87,11 +87,13 @@ def test_a_class_in_any_training_environment_is_seen() -> None:
     assert len(ShiftDataset("cities", train, tests=[env("c", y=[0, 1, 2], task=task)]).environments) == 3
 
 
-def test_a_class_is_not_seen_outside_the_mask() -> None:
+@pytest.mark.parametrize("hidden", [0, 1, 2])
+def test_a_class_is_not_seen_outside_the_mask(hidden: int) -> None:
     task = Task("multiclass", 3)
     data = random_data(num_nodes=3)
-    data.y, data.mask = torch.tensor([0, 1, 2]), torch.tensor([True, True, False])
-    refused(["class 2 "], [Environment("a", data, task)], tests=[env("c", y=[0, 1, 2], task=task)])
+    data.y = torch.tensor([0, 1, 2])
+    data.mask = data.y != hidden
+    refused([f"class {hidden} "], [Environment("a", data, task)], tests=[env("c", y=[0, 1, 2], task=task)])
 
 
 def test_a_class_that_nobody_has_is_a_warning() -> None:

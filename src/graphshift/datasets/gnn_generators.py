@@ -62,7 +62,7 @@ class GATGenerator:
         return self._layer(1, hidden, graph).mean(dim=1)
 
     def _layer(self, layer: int, x: Tensor | Sparse, graph: Graph) -> Tensor:
-        """Σ_u softmax_u(leaky_relu(a · W h_u + b · W h_v)) W h_u over v and its neighbours, ``[nodes, heads, WIDTH]``."""
+        """Σ_u softmax_u(leaky_relu(a·Wh_u + b·Wh_v)) Wh_u over v and its neighbours, ``[nodes, heads, WIDTH]``."""
         h = (x @ self.weights[layer]).view(-1, _HEADS, WIDTH)
         itself = torch.arange(graph.num_nodes)
         row, col = torch.cat([graph.pattern.row, itself]), torch.cat([graph.pattern.col, itself])

@@ -52,8 +52,8 @@ def planetoid_graph(
     """
     files = require(dataset, sources, data_dir)
     parts = {p: file for p in _PARTS for file in files.values() if file.name == f"ind.{name}.{p}"}
-    tensors = cached(f"planetoid-{name}", list(parts.values()), _VERSION, {}, lambda: read_planetoid(parts).to_tensors())
-    return RawGraph.from_tensors(tensors), files
+    raw = cached(f"planetoid-{name}", list(parts.values()), _VERSION, {}, lambda: read_planetoid(parts).to_tensors())
+    return RawGraph.from_tensors(raw), files
 
 
 def read_planetoid(files: Mapping[str, Path]) -> RawGraph:
@@ -68,12 +68,11 @@ def read_planetoid(files: Mapping[str, Path]) -> RawGraph:
     x, tx, allx = (_matrix(files[part]) for part in ("x", "tx", "allx"))
     y, ty, ally = (_classes(files[part]) for part in ("y", "ty", "ally"))
     for part, features, labels in (("x", x, y), ("tx", tx, ty), ("allx", allx, ally)):
-        for other, found, expected in (
-            (part, features.shape[1], allx.shape[1]), (f"{part[:-1]}y", labels.shape, (features.shape[0], ally.shape[1]))
-        ):  # fmt: skip
-            if found != expected:
-                what = "columns" if other == part else "rows and classes"
-                _swapped(files[other], f"has {found} {what}; {expected} fit the other files")
+        if features.shape[1] != allx.shape[1]:
+            _swapped(files[part], f"has {features.shape[1]} columns; allx has {allx.shape[1]}")
+        expected = (features.shape[0], ally.shape[1])
+        if labels.shape != expected:
+            _swapped(files[f"{part[:-1]}y"], f"has {labels.shape} rows and classes; {part} and ally have {expected}")
     # x and y are the first rows of allx and ally; a file of another place or dataset is not.
     if x.shape[0] > allx.shape[0] or (x != allx[: x.shape[0]]).nnz or not np.array_equal(y, ally[: y.shape[0]]):
         _swapped(files["x"], f"and {files['y'].name} are not the first rows of allx and ally")
@@ -95,9 +94,11 @@ def read_planetoid(files: Mapping[str, Path]) -> RawGraph:
 class _Plain:
     """Stands in for a class in a pickle: it keeps what was stored and does nothing with it."""
 
+    arguments: tuple[Any, ...] = ()
+    state: Any = None
+
     def __init__(self, *arguments: Any) -> None:
         self.arguments = arguments
-        self.state: Any = None
 
     def __setstate__(self, state: Any) -> None:
         self.state = state
@@ -120,6 +121,10 @@ class _Lists(dict[Any, Any]):
 
     def __init__(self, *_: Any) -> None:
         super().__init__()
+
+    def __setstate__(self, state: Any) -> None:
+        """Without this, a pickle could set attributes, even of the class."""
+        raise TypeError("a graph has no state")
 
 
 _KNOWN: dict[tuple[str, str], Any] = {
@@ -169,7 +174,7 @@ def _unpickled(file: Path, kind: type) -> Any:
     if rest:
         raise GraphshiftError(f"{file}: {rest} bytes follow the end of the pickle; the file is damaged.")
     if not isinstance(content, kind):
-        names = {_Matrix: "a CSR matrix", _Array: "an array", _Lists: "a graph of lists"}
+        names: dict[type, str] = {_Matrix: "a CSR matrix", _Array: "an array", _Lists: "a graph of lists"}
         found = names.get(type(content), type(content).__name__)
         _swapped(file, f"holds {found}; expected {names[kind]}")
     return content
@@ -182,19 +187,17 @@ def _swapped(file: Path, found: str) -> NoReturn:
 def _array(file: Path, field: str, content: Any) -> np.ndarray:
     """Decodes a pickled ndarray from its shape, type and bytes."""
     try:
-        assert isinstance(content, _Array)
         _, shape, dtype, fortran, raw = content.state
-        assert isinstance(dtype, _Dtype)
         code, order = dtype.arguments[0], dtype.state[1]
-        assert re.fullmatch(r"[iu][1248]|f[248]|b1", code)
-        assert order in "<>|="
+        if not re.fullmatch(r"[<>|=]([iu][1248]|f[248]|b1)", order + code):
+            raise TypeError(f"type {order}{code}")
         raw = raw.encode("latin1") if isinstance(raw, str) else bytes(raw)
         values = np.frombuffer(raw, np.dtype(order + code)).reshape(shape, order="F" if fortran else "C")
         return values.astype(values.dtype.newbyteorder("="))
-    except Exception as error:
+    except Exception as error:  # the state is whatever the file says
+        why = f"{type(error).__name__} {error}".strip()
         raise GraphshiftError(
-            f"{file}: {field} is not a whole array of numbers ({type(error).__name__}{f': {error}' if str(error) else ''})"
-            "; the file is damaged. Delete it and get it again."
+            f"{file}: {field} is not a whole array of numbers ({why}); the file is damaged. Delete it and get it again."
         ) from None
 
 

@@ -13,6 +13,9 @@ from graphshift.errors import GraphshiftError
 
 __all__ = ["RawGraph", "checked_csr", "undirected_edges"]
 
+# A damaged width would ask for weights of any size; no file of these datasets has a thousandth of it.
+_MOST_COLUMNS = 10_000_000
+
 
 class RawGraph(NamedTuple):
     """Features, labels and edges of one graph.
@@ -52,9 +55,7 @@ class RawGraph(NamedTuple):
         return cls(x, tensors["y"], tensors["edge_index"])
 
 
-def checked_csr(
-    where: str, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int], *, least: int = 1
-) -> Any:
+def checked_csr(where: str, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> Any:
     """A scipy CSR matrix whose parts fit together, or an error that says which does not.
 
     Args:
@@ -63,17 +64,17 @@ def checked_csr(
         indices: columns, ``[entries]``.
         indptr: where rows begin, ``[rows + 1]``.
         shape: rows and columns.
-        least: how many rows and columns there must be.
     """
     rows, columns = shape
-    if rows < least or columns < least:
-        raise GraphshiftError(f"{where}: the matrix is {rows} × {columns}; expected at least {least} × {least}.")
+    if rows < 1 or not 1 <= columns <= _MOST_COLUMNS:
+        raise GraphshiftError(f"{where}: the matrix is {rows} × {columns}; the file is damaged.")
     for name, part in (("data", data), ("indices", indices), ("indptr", indptr)):
         if part.ndim != 1 or part.dtype.kind not in ("iu" if name != "data" else "iufb"):
             raise GraphshiftError(
                 f"{where}: `{name}` is {part.dtype} of shape {list(part.shape)}; expected a row of "
                 f"{'numbers' if name == 'data' else 'integers'}. The file is damaged or another one."
             )
+    indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)  # unsigned differences are never negative
     if indptr.size != rows + 1 or indptr[0] != 0 or indptr[-1] != indices.size or bool((np.diff(indptr) < 0).any()):
         raise GraphshiftError(
             f"{where}: `indptr` ({indptr.size} entries, from {indptr[:1].tolist()} to {indptr[-1:].tolist()}) does not "

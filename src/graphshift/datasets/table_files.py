@@ -14,7 +14,8 @@ import warnings
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,7 +25,7 @@ import pandas as pd
 
 from graphshift.errors import GraphshiftError
 
-__all__ = ["Source", "Table", "NA_WORDS", "is_number", "plain_text", "read_table"]
+__all__ = ["NA_WORDS", "Source", "Table", "is_number", "numbers_or_text", "plain_text", "read_table", "shown"]
 
 #: What a table may be: a path to CSV (``.csv``, ``.csv.gz``) or Parquet (``.parquet``, ``.pq``), or a frame.
 Source: TypeAlias = str | PathLike[str] | pd.DataFrame
@@ -40,16 +41,21 @@ class Table:
     """A table and what to call it in messages. The frame's index is the row number, from 0."""
 
     where: str
-    frame: pd.DataFrame
+    frame: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def column(self, name: str, meaning: str, hint: str = "") -> pd.Series:
         """A column that must be there; ``meaning`` says what for."""
         if name not in self.frame.columns:
             known = ", ".join(map(repr, self.frame.columns[:30]))
             raise GraphshiftError(
-                f"{self.where}: there is no column {name!r} for {meaning}; the columns are {known}.{hint and ' ' + hint}"
+                f"{self.where}: there is no column {name!r} for {meaning}; the columns are {known}. {hint}".rstrip()
             )
         return self.frame[name]
+
+    def cell(self, column: pd.Series, place: int) -> str:
+        """Names the field of a column for a message: file, row, column and what is there."""
+        row = int(column.index[place]) + 1
+        return f"{self.where}: row {row}, column {column.name!r}: {shown(column.iloc[place])}"
 
     def take(self, rows: Any) -> Table:
         """The same table with some rows only; they keep their numbers."""
@@ -87,9 +93,7 @@ def read_table(
         raise GraphshiftError(f"{table.where}: there is no row below the header; expected one for each {role}.")
     if missing:
         frame = table.frame
-        kept = [c if c in ids else "" for c in frame.columns]
-        changed = {c: _without(frame[c], missing) for c, keep in zip(frame.columns, kept, strict=True) if not keep}
-        table = Table(table.where, frame.assign(**changed))
+        table = Table(table.where, frame.assign(**{c: _without(frame[c], missing) for c in frame if c not in ids}))
     return table
 
 
@@ -106,6 +110,12 @@ def plain_text(value: Any) -> str:
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)
+
+
+def shown(value: Any) -> str:
+    """A value for a message: text in quotes, and nothing endless."""
+    text = str(value) if len(str(value)) <= 80 else str(value)[:77] + "…"
+    return repr(text) if isinstance(value, str) else text
 
 
 def _without(column: pd.Series, words: Collection[str]) -> pd.Series:
@@ -148,13 +158,12 @@ def _from_path(path: Path, text: Collection[str], separator: str) -> Table:
 
 def _read_parquet(path: Path) -> pd.DataFrame:
     try:
-        import pyarrow
-        import pyarrow.parquet
+        pyarrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
         raise GraphshiftError(f"{path}: reading Parquet needs pyarrow: pip install graphshift[parquet].") from None
     try:
         # pandas' own notes in the file would turn an id column into an index; only the columns matter.
-        frame = pyarrow.parquet.read_table(path).to_pandas(ignore_metadata=True)
+        frame = parquet.read_table(path).to_pandas(ignore_metadata=True)
     except (pyarrow.ArrowException, OSError, ValueError, TypeError, MemoryError) as error:
         raise GraphshiftError(f"{path}: this is not a whole Parquet file ({_one_line(error)}).") from None
     return frame.loc[:, [not re.fullmatch(r"__index_level_\d+__", str(name)) for name in frame.columns]]
@@ -179,14 +188,17 @@ def _read_csv(path: Path, text: Collection[str], separator: str) -> Table:
             _check_fields(path, separator, len(names))  # pandas pads short rows in silence
     frame.columns = pd.Index(names)
     frame = frame.loc[:, [bool(name) for name in names]]  # a nameless column is an index that pandas wrote
-    changed = {name: _numbers_or_text(frame[name]) for name in frame.columns if name not in text}
+    changed = {name: numbers_or_text(frame[name]) for name in frame.columns if name not in text}
     return Table(str(path), frame.assign(**changed))
 
 
-def _numbers_or_text(column: pd.Series) -> pd.Series:
+def numbers_or_text(column: pd.Series) -> pd.Series:
     """A column that is text only because of words such as NA becomes numbers; ``01`` stays text."""
     if is_number(column) or column.isna().all():
         return column
+    start = column.dropna().iloc[:100]
+    if bool((pd.to_numeric(start, errors="coerce").isna() & ~start.isin(NA_WORDS)).any()):
+        return column  # most text shows itself at once
     missing = column.isna() | column.isin(NA_WORDS)
     numbers = pd.to_numeric(column.mask(missing), errors="coerce")
     if missing.all() or bool((numbers.isna() & ~missing).any()):
@@ -194,14 +206,21 @@ def _numbers_or_text(column: pd.Series) -> pd.Series:
     return column if bool(column[~missing].astype(str).str.match(r"-?0\d").any()) else numbers
 
 
-def _open(path: Path) -> io.TextIOWrapper:
-    stream: Any = gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+def _open(path: Path) -> Any:
+    """The file's bytes, unpacked."""
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+
+
+def _rows(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV with the line at which each ends."""
+    with io.TextIOWrapper(_open(path), encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=separator)
+        yield from ((reader.line_num, fields) for fields in reader if fields)
 
 
 def _header(path: Path, separator: str) -> list[str]:
     with _open(path) as file:
-        start = file.buffer.read(4096)
+        start = file.read(4096)
     if not start.strip():
         raise GraphshiftError(f"{path}: the file is empty; expected a header with the columns' names.")
     other = next((name for magic, name in _OTHER_FORMATS.items() if start.startswith(magic)), None)
@@ -210,8 +229,7 @@ def _header(path: Path, separator: str) -> list[str]:
             f"{path}: this is {other + ' data' if other else 'binary or UTF-16 data'}, not CSV; save the table as CSV "
             "in UTF-8, or give a Parquet file its ending .parquet."
         )
-    with _open(path) as file:
-        header = next((row for row in csv.reader(file, delimiter=separator) if row), [])
+    header = next((fields for _, fields in _rows(path, separator)), [])
     for mark, word in ((";", "semicolons"), ("\t", "tabs"), (",", "commas"), ("|", "bars")):
         if len(header) == 1 and mark in header[0]:
             raise GraphshiftError(
@@ -222,14 +240,12 @@ def _header(path: Path, separator: str) -> list[str]:
 
 
 def _check_fields(path: Path, separator: str, expected: int) -> None:
-    with _open(path) as file:
-        reader = csv.reader(file, delimiter=separator)
-        for fields in reader:
-            if fields and len(fields) != expected:
-                raise GraphshiftError(
-                    f"{path}: line {reader.line_num} has {len(fields)} fields and the header has {expected}; "
-                    "the line is cut off or a separator is missing."
-                )
+    for line, fields in _rows(path, separator):
+        if len(fields) != expected:
+            raise GraphshiftError(
+                f"{path}: line {line} has {len(fields)} fields and the header has {expected}; the line is cut off or "
+                "a separator is missing."
+            )
 
 
 @contextmanager
@@ -255,7 +271,7 @@ def _explained(path: Path) -> Iterator[None]:
 
 def _undecodable(path: Path) -> str:
     with _open(path) as file:
-        for number, line in enumerate(file.buffer, 1):
+        for number, line in enumerate(file, 1):
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError as error:

@@ -1,170 +1,183 @@
-"""CSV files of a fixed layout, read by pandas' C parser; only what does not fit is read again, slowly, to say where."""
+"""A user's own tables as a shift dataset: one of nodes, one of edges, and a column that says how they are split."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-import warnings
-import zlib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import IO, Any, cast
+import datetime
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
-import pandas as pd
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
 
+from graphshift.datasets.preparation import Layout, Preparation, remark
+from graphshift.datasets.splits import Split, cut, lost_edges, members, split_by_time, split_by_value
+from graphshift.datasets.table_columns import fit_columns, transform
+from graphshift.datasets.table_files import Source, Table, read_table, shown
+from graphshift.datasets.table_graph import Edges, node_ids, read_edges
+from graphshift.datasets.table_labels import encode, fit_label
+from graphshift.datasets.table_options import TableOptions, checked_options
+from graphshift.environments import Environment, ShiftDataset
 from graphshift.errors import GraphshiftError
 
-__all__ = ["Table", "read_table"]
+__all__ = ["dataset_from_tables", "from_tables"]
 
-_KINDS = {"int64": "a whole number", "float32": "a number", "str": "text"}
-_DAMAGED = "the file is damaged or another one; get it again."
+Value: TypeAlias = str | int | float | bool
+Moment: TypeAlias = str | int | float | datetime.date
 
 
-@dataclass(frozen=True)
-class Table:
-    """The rows of one file, and what is needed to name one of them.
+def from_tables(
+    nodes: Source,
+    edges: Source,
+    *,
+    id: str = "id",
+    label: str = "label",
+    features: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    environments: str | None = None,
+    train: Value | Sequence[Value] = (),
+    val: Value | Sequence[Value] = (),
+    tests: Value | Sequence[Value] = (),
+    time: str | None = None,
+    train_until: Moment | None = None,
+    val_until: Moment | None = None,
+    test_until: Moment | Sequence[Moment] = (),
+    task: str | None = None,
+    metric: str = "",
+    positive: Value | None = None,
+    undirected: bool = True,
+    source: str = "source",
+    target: str = "target",
+    weight: str | None = None,
+    unknown_ids: str = "error",
+    missing: Sequence[str] = (),
+    separator: str = ",",
+    name: str = "own",
+) -> ShiftDataset:
+    """Makes a shift dataset of a node table and an edge table.
+
+    Columns of numbers are scaled by the mean and deviation of the training nodes; a missing number becomes the mean
+    and, if training has missing ones, a 0/1 feature says so. Columns of words become one 0/1 feature for each word that
+    training has (kept sparse if they are many); an unseen word has zeros. Columns that are constant in training are
+    left out. Whatever was left out or filled in is counted in one :class:`~graphshift.errors.GraphshiftWarning`.
+
+    The environments are either the values of a column, each with the edges among its own nodes, or periods of time,
+    each with the graph of all nodes up to its end, of which the nodes of the period count.
 
     Args:
-        path: the file.
-        frame: its rows.
-        header: whether its first line is a header.
+        nodes: a path to CSV or Parquet, or a pandas frame: one row for each node.
+        edges: the same with one row for each edge.
+        id: column of the nodes' ids, numbers or text.
+        label: column of what is predicted: words, whole numbers, or quantities. A node without one stays in the graph
+            and does not count.
+        features: columns to learn from; None takes all that have no other role.
+        categorical: columns of numbers to treat as words, such as codes.
+        environments: column whose values are environments, such as a country.
+        train, val, tests: which of these values train, validate and test; one value or several.
+        time: column of numbers, or of dates as in 2024-05-31, instead of ``environments``.
+        train_until: the last time that trains.
+        val_until: the last time that validates, after ``train_until``.
+        test_until: the last time of each test period, increasing.
+        task: ``"binary"``, ``"multiclass"`` or ``"regression"``; None decides by the labels.
+        metric: a name from :data:`graphshift.metrics.METRICS`; empty for the task's usual one.
+        positive: the label that is class 1 in a binary task; None takes the second in order.
+        undirected: whether an edge goes both ways.
+        source, target: columns of the edges' ends.
+        weight: column of the edges' weights, above 0.
+        unknown_ids: ``"error"``, or ``"drop"`` to leave out edges whose ends are not among the nodes.
+        missing: words that mean missing beside an empty field, such as ``["unknown"]``.
+        separator: between the fields of a CSV.
+        name: of the dataset.
+
+    Returns:
+        The dataset. Its ``facts`` hold ``"preparation"`` (to be saved beside a model, see
+        :class:`~graphshift.datasets.preparation.Preparation`), ``"report"`` (the remarks) and ``"ids"`` (the nodes' ids
+        in each environment, by name).
     """
+    given = {key: value for key, value in locals().items() if key not in ("nodes", "edges")}
+    return dataset_from_tables(nodes, edges, checked_options(given))
 
-    path: Path
-    frame: pd.DataFrame
-    header: bool
 
-    def __len__(self) -> int:
-        return len(self.frame)
+def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> ShiftDataset:
+    """The same with options that are checked already."""
+    o = options
+    split_column = o.environments or o.time
+    assert split_column is not None
+    text = [o.label, *o.categorical, *([o.environments] if o.environments else [])]
+    reading: dict[str, Any] = {"missing": o.missing, "separator": o.separator}
+    node_table = read_table(nodes, "node", ids=[o.id], text=text, **reading)
+    edge_table = read_table(edges, "edge", ids=[o.source, o.target], **reading)
+    ids = node_ids(node_table, o.id)
+    split = _split(node_table, o)
+    found = read_edges(
+        edge_table, ids, node_table.where, source=o.source, target=o.target, weight=o.weight, undirected=o.undirected,
+        unknown_ids=o.unknown_ids,
+    )  # fmt: skip
+    left_out = lost_edges(split, *found.edge_index.numpy(), edge_table.where, undirected=o.undirected)
 
-    def column(self, name: str) -> NDArray[Any]:
-        """One column."""
-        return cast(NDArray[Any], self.frame[name].to_numpy())
+    kept = split.group >= 0
+    edge_index, edge_weight = _within(found, kept)
+    table, split = node_table.take(kept), split._replace(group=split.group[kept])
+    training = split.group < split.train
+    label, label_remarks = fit_label(table, o.label, training, kind=o.task, metric=o.metric, positive=o.positive)
+    names = o.features or [c for c in table.frame.columns if c not in (o.id, o.label, split_column)]
+    columns, column_remarks = fit_columns(
+        table, names, training, categorical=_known_columns(o, names), chosen=o.features is not None
+    )
+    layout = Layout(**{field: getattr(o, field) for field in Layout.model_fields})
+    preparation = Preparation(layout=layout, columns=columns, label=label)
+    x, value_remarks = transform(columns, table)
+    encoded = encode(label, table)
+    if encoded.unseen.any():
+        raise GraphshiftError(_unseen_label(table, o.label, encoded.unseen, split))
+    data = Data(x=x, edge_index=edge_index, y=encoded.y, mask=encoded.known)
+    if edge_weight is not None:
+        data.edge_weight = edge_weight
+    if not bool(encoded.known.all()):
+        count = int((~encoded.known).sum())
+        label_remarks.append(f"{table.where}: {count} nodes have no label; they stay in the graph and do not count.")
+    train, val, tests = cut(Environment(o.name, data, label.task), split)
+    report = [*split.remarks, *found.remarks, *left_out, *column_remarks, *value_remarks, *label_remarks]
+    remark(o.name, report, level=3)
+    inside = {environment: ids[kept][rows].to_numpy() for environment, rows in members(split).items()}
+    facts = {"preparation": preparation, "report": tuple(report), "ids": inside}
+    return ShiftDataset(o.name, train, val, tests, facts=facts)
 
-    def refuse(self, bad: NDArray[np.bool_], name: str, expected: str) -> None:
-        """Raises an error that names the first bad row of a column, if there is one.
 
-        Args:
-            bad: which rows are bad, ``[rows]``.
-            name: the column.
-            expected: what belongs there, and what to do.
-        """
-        if bad.any():
-            row = int(bad.argmax())
-            value = self.frame[name].iloc[row]
-            found = repr(value) if isinstance(value, str) else str(value)
-            count = f" ({int(bad.sum())} such rows)" if bad.sum() > 1 else ""
+def _split(nodes: Table, o: TableOptions) -> Split:
+    if o.environments is not None:
+        column = nodes.column(o.environments, "the environments (option environments)")
+        return split_by_value(column, nodes.where, o.train, o.val, o.tests)
+    assert o.time is not None
+    column = nodes.column(o.time, "the time (option time)")
+    return split_by_time(column, nodes.where, o.train_until, o.val_until, o.test_until)
+
+
+def _known_columns(o: TableOptions, names: Sequence[str]) -> Sequence[str]:
+    for name in o.categorical:
+        if name not in names:
             raise GraphshiftError(
-                f"{self.path}: line {row + 1 + self.header}, column {name!r}: found {found}{count}; expected {expected}."
+                f"categorical names {name!r}, which is not a feature; features are {', '.join(names)}."
             )
+    return o.categorical
 
 
-def read_table(path: Path, columns: Mapping[str, str], *, header: bool = True) -> Table:
-    """Reads a CSV file (``.gz``: compressed) whose columns are known. Every value is there and every number finite.
-
-    Args:
-        path: the file.
-        columns: the kind of each column: ``"int64"``, ``"float32"`` or ``"str"``. With a header these must be among
-            the file's columns and the others are skipped; without, they are all the columns, in order.
-        header: whether the first line names the columns.
-    """
-    problem: str | None = None
-    try:
-        names = _first_line(path, columns, header)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # fields that belong to no column
-            warnings.simplefilter("ignore", RuntimeWarning)  # beyond float32; found below
-            frame = pd.read_csv(
-                path, header=0 if header else None, names=names, usecols=list(columns), dtype=dict(columns),
-                index_col=False, encoding="utf-8-sig", engine="c", compression=_compression(path),
-            )  # fmt: skip
-        if _complete(frame, columns):
-            return Table(path, frame, header)
-    except (ValueError, ArithmeticError, EOFError, OSError, zlib.error, csv.Error, pd.errors.ParserWarning) as error:
-        if isinstance(error, GraphshiftError):
-            raise
-        problem = " ".join(str(error).split())
-    raise GraphshiftError(f"{path}: {_diagnosis(path, columns, header) or problem}; {_DAMAGED}")
+def _within(edges: Edges, kept: NDArray[np.bool_]) -> tuple[Tensor, Tensor | None]:
+    """The edges among the kept nodes, renumbered."""
+    first, second = edges.edge_index.numpy()
+    inside = kept[first] & kept[second]
+    number = kept.cumsum() - 1
+    weight = None if edges.weight is None else edges.weight[torch.from_numpy(inside)]
+    return torch.from_numpy(np.stack([number[first[inside]], number[second[inside]]])), weight
 
 
-def _compression(path: Path) -> str | None:
-    return "gzip" if path.suffix == ".gz" else None
-
-
-def _open(path: Path) -> IO[str]:
-    if _compression(path):
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return open(path, encoding="utf-8-sig", newline="")
-
-
-def _first_line(path: Path, columns: Mapping[str, str], header: bool) -> list[str]:
-    with _open(path) as stream:
-        first = next(csv.reader(stream), None)
-    if first is None:
-        raise GraphshiftError(f"{path}: the file is empty; get it again.")
-    if not header:
-        if len(first) != len(columns):
-            raise GraphshiftError(f"{path}: line 1 has {len(first)} fields; expected {len(columns)}; {_DAMAGED}")
-        return list(columns)
-    missing = [name for name in columns if name not in first]
-    if missing:
-        raise GraphshiftError(
-            f"{path}: the first line is {_shortened(','.join(first))}; expected a header with the "
-            f"{'column' if len(missing) == 1 else 'columns'} {', '.join(missing)}; {_DAMAGED}"
-        )
-    return first
-
-
-def _complete(frame: pd.DataFrame, columns: Mapping[str, str]) -> bool:
-    for name, kind in columns.items():
-        if kind == "float32" and not np.isfinite(frame[name].to_numpy()).all():
-            return False
-        if kind == "str" and frame[name].isna().any():
-            return False
-    return True
-
-
-def _diagnosis(path: Path, columns: Mapping[str, str], header: bool) -> str | None:
-    """What is wrong in the first line that does not fit."""
-    try:
-        with _open(path) as stream:
-            reader = csv.reader(stream)
-            names = next(reader) if header else list(columns)
-            for fields in reader:
-                if not fields:
-                    continue
-                line = f"line {reader.line_num}"
-                if len(fields) != len(names):
-                    return f"{line} has {len(fields)} fields; expected {len(names)}"
-                for name, value in zip(names, fields, strict=True):
-                    kind = columns.get(name)
-                    if kind is not None and not _fits(value, kind):
-                        return f"{line}, column {name!r}: found {_shortened(value)}; expected {_KINDS[kind]}"
-    except UnicodeDecodeError as error:
-        return f"byte {error.start} is {error.object[error.start]:#x}; expected UTF-8 text"
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        return f"this is not a whole gzip file ({error})"
-    except csv.Error as error:
-        return f"line {reader.line_num} is not CSV ({error})"
-    except OSError as error:
-        return f"it cannot be read: {error.strerror}"
-    return None
-
-
-def _fits(value: str, kind: str) -> bool:
-    if kind == "str":
-        return value not in ("", "nan", "NA", "N/A", "null", "None")
-    try:
-        number = float(value)
-    except ValueError:
-        return False
-    if kind == "float32":
-        return abs(number) <= float(np.finfo(np.float32).max)
-    return number.is_integer() and abs(number) < 2**63
-
-
-def _shortened(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:60] + "…")
+def _unseen_label(nodes: Table, name: str, unseen: NDArray[np.bool_], split: Split) -> str:
+    row = int(unseen.argmax())
+    column = nodes.frame[name]
+    return (
+        f"{nodes.where}: row {int(column.index[row]) + 1}, column {name!r}: label {shown(column.iloc[row])} is in "
+        f"environment {split.names[split.group[row]]!r} and never in training ({int(unseen.sum())} such nodes), so no "
+        "method can learn it; move nodes of it into training or empty the field."
+    )

@@ -1,4 +1,4 @@
-"""``twitch``: streamers of seven language regions, friends as edges; who streams mature content (Rozemberczki et al.)."""
+"""``twitch``: streamers of seven regions and their friendships; who uses explicit language (Rozemberczki et al.)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Data
-from torch_geometric.utils import to_undirected
 
-from graphshift.datasets.binary import binary_features
+from graphshift.datasets.assembly import binary_features, environment, numbered_edges
 from graphshift.datasets.files import Source, cached, require
-from graphshift.datasets.tables import Table, read_table
-from graphshift.environments import Environment, ShiftDataset
+from graphshift.datasets.fixed_csv import Table, read_table
+from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError
+from graphshift.graphs import Graph
 from graphshift.tasks import Task
 
 __all__ = ["REGIONS", "SOURCES", "twitch"]
@@ -99,17 +98,15 @@ def twitch(*, one_way: bool = False, data_dir: str | Path | None = None) -> Shif
         edges, features, target = (files[source.path] for source in SOURCES[3 * i : 3 * i + 3])
         # The lambda is called before the loop goes on.
         parts = cached(
-            f"twitch-{region}", [edges, features, target], _PARSER, {}, lambda: _parse(edges, features, target)  # noqa: B023
+            f"twitch-{region}", [edges, features, target], _PARSER, {"one_way": one_way},
+            lambda: _parse(edges, features, target, one_way),  # noqa: B023
         )  # fmt: skip
-        y, edge_index = parts["y"], parts["edge_index"]
-        data = Data(
-            x=torch.sparse_csr_tensor(
-                parts["crow"], parts["col"], torch.ones(parts["col"].numel()), (y.numel(), _FEATURES)
-            ),
-            edge_index=edge_index if one_way else to_undirected(edge_index, num_nodes=y.numel()),
-            y=y,
+        nodes, entries = parts["y"].numel(), parts["col"].numel()
+        x = torch.sparse_csr_tensor(
+            parts["crow"], parts["col"], torch.ones(entries), (nodes, _FEATURES), check_invariants=True
         )
-        environments.append(Environment(region, data, task))
+        graph = Graph(nodes, parts["keys"], undirected=not one_way)
+        environments.append(environment(region, x, parts["y"], graph, task))
     return ShiftDataset(
         "twitch", train=environments[:1], val=environments[1:2], tests=environments[2:],
         defaults={"backbone": "gcn", "num_layers": 2, "hidden_channels": 32, "epochs": 200, "lr": 0.01,
@@ -118,18 +115,12 @@ def twitch(*, one_way: bool = False, data_dir: str | Path | None = None) -> Shif
     )  # fmt: skip
 
 
-def _parse(edges: Path, features: Path, target: Path) -> dict[str, Tensor]:
+def _parse(edges: Path, features: Path, target: Path, one_way: bool) -> dict[str, Tensor]:
     y = _labels(read_table(target, {"mature": "str", "new_id": "int64"}))
     x = _features(features, y.size, target)
     table = read_table(edges, {"from": "int64", "to": "int64"})
-    ends = []
-    for name in ("from", "to"):
-        end = table.column(name)
-        table.refuse((end < 0) | (end >= y.size), name, f"a node from 0 to {y.size - 1}, as in {target.name}")
-        ends.append(torch.from_numpy(end))
-    return {
-        "crow": x.crow_indices(), "col": x.col_indices(), "y": torch.from_numpy(y), "edge_index": torch.stack(ends),
-    }  # fmt: skip
+    graph = numbered_edges(table, ("from", "to"), y.size, one_way=one_way)
+    return {"crow": x.crow_indices(), "col": x.col_indices(), "y": torch.from_numpy(y), "keys": graph.keys}
 
 
 def _labels(table: Table) -> NDArray[np.int64]:
@@ -160,8 +151,8 @@ def _features(path: Path, nodes: int, target: Path) -> Tensor:
     if not (present == 1).all():
         wrong = int((present != 1).argmax())
         raise GraphshiftError(
-            f"{path}: node {wrong} is there {present[wrong]} times; expected each of the {nodes} nodes of {target.name} "
-            "once: the two files belong to different regions, or one is damaged."
+            f"{path}: node {wrong} is there {present[wrong]} times; expected once each of the {nodes} nodes "
+            f"of {target.name}: the two files belong to different regions, or one is damaged."
         )
     flat: list[Any] = list(chain.from_iterable(lists))
     row = np.repeat(node, [len(ids) for ids in lists])
@@ -169,7 +160,8 @@ def _features(path: Path, nodes: int, target: Path) -> Tensor:
     bad = next((i for i, value in enumerate(flat) if type(value) is not int or not 0 <= value < _FEATURES), None)
     if bad is not None:
         raise GraphshiftError(
-            f"{path}: node '{row[bad]}' has the feature {_shown(flat[bad])}; expected numbers from 0 to {_FEATURES - 1}."
+            f"{path}: node '{row[bad]}' has the feature {_shown(flat[bad])}; expected a number from 0 to "
+            f"{_FEATURES - 1}; the file is damaged: get it again."
         )
     return binary_features(row, np.array(flat, dtype=np.int64), (nodes, _FEATURES))
 

@@ -22,4 +22,4 @@ class ERMMethod(Method):
         loss = risks.mean()
         loss.backward()
         self.descend()
-        return {"loss": float(loss)}
+        return {"loss": float(loss.detach())}

@@ -1,0 +1,104 @@
+"""``arxiv``: computer-science papers and their citations by year; the subject area of a paper (OGB, Hu et al. 2020)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from graphshift.datasets.assembly import environment, numbered_edges
+from graphshift.datasets.files import Source, cached, require
+from graphshift.datasets.fixed_csv import Table, read_table
+from graphshift.datasets.temporal import Period, inductive_environments
+from graphshift.environments import ShiftDataset
+from graphshift.errors import GraphshiftError
+from graphshift.graphs import Graph
+from graphshift.tasks import Task
+
+__all__ = ["PERIODS", "SOURCES", "arxiv"]
+
+#: The split: the first trains, the second validates, the others test.
+PERIODS = (
+    Period("to 2011", None, 2011), Period("2012-2014", 2012, 2014), Period("2015-2016", 2015, 2016),
+    Period("2017-2018", 2017, 2018), Period("2019-2020", 2019, 2020),
+)  # fmt: skip
+_FEATURES = 128
+_CLASSES = 40
+_PARSER = 1
+_HOME = "arxiv.zip of the Open Graph Benchmark, http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip, folder raw"
+
+#: The raw files.
+SOURCES = tuple(
+    Source(f"arxiv/raw/{part}.csv.gz", home=_HOME)
+    for part in ("node-feat", "node-label", "node_year", "edge", "num-node-list", "num-edge-list")
+)
+
+
+def arxiv(*, one_way: bool = False, data_dir: str | Path | None = None) -> ShiftDataset:
+    """OGBN-Arxiv by years: to 2011 trains, 2012–14 validates, 2015–16, 2017–18 and 2019–20 test, by accuracy.
+
+    A node is a paper with 128 features (the mean of its words' embeddings) and one of 40 subject areas; an edge is a
+    citation. The graphs are inductive: each is induced by all papers up to the last year of its period, and the
+    period's own papers count (17,401, 23,724, 28,374, 51,241 and 48,603 of them).
+
+    Args:
+        one_way: keep a citation's direction, from the citing paper to the cited one; by default both ways.
+        data_dir: the folder that holds ``arxiv/raw/node-feat.csv.gz`` and so on, as unpacked from OGB's
+            ``arxiv.zip``; None for ``$GRAPHSHIFT_DATA`` or the user's cache folder.
+    """
+    features, labels, years, edges, node_count, edge_count = require("arxiv", SOURCES, data_dir).values()
+    parts = cached(
+        "arxiv-nodes", [features, labels, years, node_count], _PARSER, {},
+        lambda: _parse_nodes(features, labels, years, node_count),
+    )  # fmt: skip
+    keys = cached(
+        "arxiv-edges", [edges, node_count, edge_count], _PARSER, {"one_way": one_way},
+        lambda: _parse_edges(edges, node_count, edge_count, one_way),
+    )  # fmt: skip
+    graph = Graph(parts["y"].numel(), keys["keys"], undirected=not one_way)
+    whole = environment("arxiv", parts["x"], parts["y"], graph, Task("multiclass", _CLASSES, "accuracy"))
+    environments = inductive_environments(whole, parts["year"], PERIODS)
+    return ShiftDataset(
+        "arxiv", train=environments[:1], val=environments[1:2], tests=environments[2:],
+        defaults={"backbone": "sage", "num_layers": 5, "hidden_channels": 32, "epochs": 500, "lr": 0.005,
+                  "weight_decay": 0.0, "explorers": 5, "edits_per_node": 1, "beta": 0.5, "explorer_lr": 0.01,
+                  "inner_steps": 5},
+        facts={"years": {p.name: (p.first, p.last) for p in PERIODS}, "one_way": one_way},
+    )  # fmt: skip
+
+
+def _parse_nodes(features: Path, labels: Path, years: Path, node_count: Path) -> dict[str, Tensor]:
+    nodes = _count(node_count)
+    columns = [f"feature {i}" for i in range(1, _FEATURES + 1)]
+    x = _table(features, dict.fromkeys(columns, "float32"), nodes, node_count)
+    label = _table(labels, {"label": "int64"}, nodes, node_count)
+    y = label.column("label")
+    label.refuse((y < 0) | (y >= _CLASSES), "label", f"a class from 0 to {_CLASSES - 1}")
+    time = _table(years, {"year": "int64"}, nodes, node_count)
+    year = time.column("year")
+    time.refuse((year < 1900) | (year > 2100), "year", "a year of publication, as 2017")
+    return {"x": torch.tensor(x.frame.to_numpy()), "y": torch.tensor(y), "year": torch.tensor(year)}
+
+
+def _parse_edges(edges: Path, node_count: Path, edge_count: Path, one_way: bool) -> dict[str, Tensor]:
+    table = _table(edges, {"source": "int64", "target": "int64"}, _count(edge_count), edge_count)
+    return {"keys": numbered_edges(table, ("source", "target"), _count(node_count), one_way=one_way).keys}
+
+
+def _count(path: Path) -> int:
+    table = read_table(path, {"count": "int64"}, header=False)
+    if len(table) != 1:
+        raise GraphshiftError(f"{path}: found {len(table)} lines; expected one number, for OGB's one graph.")
+    return int(table.column("count")[0])
+
+
+def _table(path: Path, columns: dict[str, str], rows: int, counted_in: Path) -> Table:
+    """A table with the announced number of rows, so that a file cut at the end of a line is noticed."""
+    table = read_table(path, columns, header=False)
+    if len(table) != rows:
+        raise GraphshiftError(
+            f"{path}: found {len(table)} lines; expected {rows}, as in {counted_in.name}; one of the two is damaged: "
+            "get them again."
+        )
+    return table

@@ -1,0 +1,207 @@
+"""A user's own graph objects as shift datasets: PyTorch Geometric and networkx."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphshift.datasets.preparation import remark
+from graphshift.datasets.splits import Split, cut, lost_edges, members, split_by_time, split_by_value
+from graphshift.datasets.table_options import TableOptions, checked_options
+from graphshift.datasets.tables import dataset_from_tables
+from graphshift.datasets.temporal import subgraph
+from graphshift.environments import Environment, ShiftDataset
+from graphshift.errors import GraphshiftError
+from graphshift.tasks import Task
+
+__all__ = ["from_networkx", "from_pyg"]
+
+
+def from_pyg(
+    data: Data,
+    *,
+    train_mask: str = "train_mask",
+    val_mask: str = "val_mask",
+    test_mask: str = "test_mask",
+    domain: str | None = None,
+    train: Any = (),
+    val: Any = (),
+    tests: Any = (),
+    time: str | None = None,
+    train_until: float | None = None,
+    val_until: float | None = None,
+    test_until: float | Sequence[float] = (),
+    task: str | None = None,
+    metric: str = "",
+    name: str = "own",
+) -> ShiftDataset:
+    """Makes a shift dataset of a PyG graph.
+
+    Without ``domain`` and ``time``, masks say which nodes train, validate and test in one graph that all share. With
+    ``domain`` each value that is named is an environment with the edges among its own nodes. With ``time`` each period
+    is one, with the graph of all nodes up to its end.
+
+    Nodes whose class is below 0 or whose value is NaN are unlabelled: they stay in the graph and do not count.
+
+    Args:
+        data: with ``x``, ``edge_index``, ``y`` and, if need be, ``edge_weight``.
+        train_mask, val_mask, test_mask: attributes of ``data``, bool ``[nodes]``; ``val_mask`` may be absent.
+        domain: attribute of ``data``, ``[nodes]``: the domain of each node.
+        train, val, tests: which domains train, validate and test; one value or several.
+        time: attribute of ``data``, ``[nodes]``: the time of each node.
+        train_until, val_until, test_until: the last time of each period, as in
+            :func:`~graphshift.datasets.tables.from_tables`.
+        task: ``"binary"``, ``"multiclass"`` or ``"regression"``; None decides by ``y``: floating is regression.
+        metric: a name from :data:`graphshift.metrics.METRICS`; empty for the task's usual one.
+        name: of the dataset.
+    """
+    if not isinstance(data, Data):
+        raise GraphshiftError(
+            f"from_pyg: expected a torch_geometric.data.Data, found {type(data).__name__}; take one graph out of a "
+            "dataset with dataset[0]."
+        )
+    labelled = _labelled(data)
+    whole_task = _task(data, labelled, task, metric)
+    if domain is None and time is None:
+        roles = _masks(data, {"train": train_mask, "val": val_mask, "test": test_mask})
+        return _by_masks(data, labelled, roles, whole_task, name)
+    chosen = {"train": train, "val": val, "tests": tests}
+    cuts = {"train_until": train_until, "val_until": val_until, "test_until": test_until}
+    options = checked_options({"environments": domain, "time": time, **chosen, **cuts})
+    split = _split(data, options)
+    part = data.clone()
+    part.mask = labelled & torch.from_numpy(split.group >= 0)
+    whole = Environment(name, part, whole_task)
+    first, second = whole.graph.edge_index.numpy()
+    remarks = [*split.remarks, *lost_edges(split, first, second, "from_pyg", undirected=whole.graph.undirected)]
+    kept = torch.from_numpy(split.group >= 0)
+    facts = {"report": tuple(remarks), "ids": {n: np.flatnonzero(rows) for n, rows in members(split).items()}}
+    made = cut(subgraph(whole, kept, name), split._replace(group=split.group[kept.numpy()]))
+    remark(name, remarks)
+    return ShiftDataset(name, *made, facts=facts)
+
+
+def from_networkx(
+    graph: Any,
+    *,
+    features: Sequence[str] | None = None,
+    label: str = "label",
+    weight: str | None = None,
+    id: str = "node",
+    **options: Any,
+) -> ShiftDataset:
+    """Makes a shift dataset of a networkx graph whose nodes carry attributes.
+
+    Args:
+        graph: directed or not; several edges between the same nodes count once.
+        features: node attributes to learn from; None takes all that have no other role.
+        label: the node attribute that is predicted.
+        weight: the edge attribute that is the edges' weight.
+        id: what to call the nodes themselves in messages and in tables of predictions.
+        options: ``environments`` or ``time``, both node attributes, and what goes with them, ``task``, ``metric`` and
+            the other options of :func:`~graphshift.datasets.tables.from_tables`.
+    """
+    if not all(hasattr(graph, part) for part in ("nodes", "edges", "is_directed")):
+        raise GraphshiftError(f"from_networkx: expected a networkx graph, found {type(graph).__name__}.")
+    for option in ("source", "target", "undirected", "unknown_ids", "separator"):
+        if option in options:
+            raise GraphshiftError(f"from_networkx has no option {option!r}: the graph itself says it.")
+    found = {"features": features, "label": label, "weight": weight, "undirected": not graph.is_directed(), "id": id}
+    checked = checked_options({**options, **found})
+    nodes = pd.DataFrame.from_records([attributes for _, attributes in graph.nodes(data=True)])
+    if id in nodes.columns:
+        raise GraphshiftError(
+            f"from_networkx: nodes have an attribute {id!r} already; call them otherwise by option id."
+        )
+    nodes[id] = pd.Series(list(graph.nodes), dtype=object)
+    ends = list(graph.edges(data=weight)) if weight else list(graph.edges())
+    edges = pd.DataFrame({"source": _objects(ends, 0), "target": _objects(ends, 1)})
+    if weight:
+        edges[weight] = [edge[2] for edge in ends]
+    return dataset_from_tables(nodes, edges, checked)
+
+
+def _objects(ends: list[Any], place: int) -> pd.Series:
+    return pd.Series([edge[place] for edge in ends], dtype=object)
+
+
+def _labelled(data: Data) -> Tensor:
+    y = data.y
+    if not isinstance(y, Tensor):
+        raise GraphshiftError("from_pyg: there is no `y`; train, val and tests need labels.")
+    y = y.squeeze(1) if y.dim() == 2 and y.shape[1] == 1 else y
+    if y.dim() != 1 or y.shape[0] != data.num_nodes:
+        raise GraphshiftError(
+            f"from_pyg: `y` is {list(y.shape)}; expected [{data.num_nodes}], one label a node. For several labels a "
+            "node make one dataset for each."
+        )
+    return ~y.isnan() if y.is_floating_point() else y >= 0
+
+
+def _task(data: Data, labelled: Tensor, kind: str | None, metric: str) -> Task:
+    y = data.y.reshape(-1)[labelled]
+    if kind is None and y.is_floating_point():
+        kind = "regression"
+    if kind == "regression":
+        return Task("regression", 0, metric)
+    classes = int(y.max()) + 1 if y.numel() else 2
+    return Task(kind or ("binary" if classes <= 2 else "multiclass"), max(classes, 2), metric)
+
+
+def _attribute(data: Data, attribute: str, meaning: str) -> Any:
+    if attribute not in data:
+        raise GraphshiftError(
+            f"from_pyg: there is no `{attribute}` for {meaning}; the graph has {', '.join(map(str, data.keys()))}."
+        )
+    values = data[attribute]
+    if not isinstance(values, Tensor) or values.shape != (data.num_nodes,):
+        found = f"{values.dtype} {list(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
+        hint = f" For one of several splits, set data.{attribute} = data.{attribute}[:, 0]." * ("mask" in meaning)
+        raise GraphshiftError(f"from_pyg: `{attribute}` is {found}; expected [{data.num_nodes}], one a node.{hint}")
+    return values
+
+
+def _masks(data: Data, names: dict[str, str]) -> dict[str, Tensor]:
+    roles: dict[str, Tensor] = {}
+    for role, attribute in names.items():
+        if role == "val" and attribute not in data:
+            continue
+        mask = _attribute(data, attribute, f"the {role} mask (or say domain or time)")
+        if mask.dtype != torch.bool:
+            raise GraphshiftError(f"from_pyg: `{attribute}` is {mask.dtype}; expected bool.")
+        for other, earlier in roles.items():
+            if bool((mask & earlier).any()):
+                raise GraphshiftError(
+                    f"from_pyg: {int((mask & earlier).sum())} nodes are in `{names[other]}` and in `{attribute}`; "
+                    "a node has one role."
+                )
+        roles[role] = mask
+    return roles
+
+
+def _by_masks(data: Data, labelled: Tensor, roles: dict[str, Tensor], task: Task, name: str) -> ShiftDataset:
+    whole = data.clone()
+    whole.mask = labelled
+    shared = Environment(name, whole, task)
+    made: dict[str, list[Environment]] = {"train": [], "val": [], "test": []}
+    for role, mask in roles.items():
+        if not bool((mask & labelled).any()):
+            raise GraphshiftError(f"from_pyg: the {role} mask has no node with a label.")
+        made[role] = [shared.replace(name=role, mask=mask & labelled)]
+    return ShiftDataset(name, made["train"], made["val"], made["test"])
+
+
+def _split(data: Data, o: TableOptions) -> Split:
+    attribute = o.environments or o.time
+    assert attribute is not None
+    values = _attribute(data, attribute, "the domain" if o.environments else "the time")
+    column = pd.Series(values.numpy(), name=attribute)
+    if o.environments:
+        return split_by_value(column, "from_pyg", o.train, o.val, o.tests)
+    return split_by_time(column.astype(np.float64), "from_pyg", o.train_until, o.val_until, o.test_until)

@@ -1,0 +1,192 @@
+"""Which node belongs to which environment: by a column's values, or by periods of time with inductive graphs."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from graphshift.datasets.table_files import NA_WORDS, Table, is_number, plain_text
+from graphshift.datasets.temporal import Period, inductive_environments, subgraph
+from graphshift.environments import Environment
+from graphshift.errors import GraphshiftError
+
+__all__ = ["Split", "cut", "lost_edges", "members", "split_by_time", "split_by_value"]
+
+Group = NDArray[np.int64]
+
+
+class Split(NamedTuple):
+    """Environments by number: the training ones first, then validation, then tests.
+
+    Attributes:
+        group: the environment of each node, ``[nodes]``; -1 for nodes that are in none.
+        names: of the environments.
+        train: how many of them train.
+        val: how many validate.
+        inductive: whether an environment's graph holds the nodes of all environments before it.
+        remarks: what was left out.
+    """
+
+    group: Group
+    names: list[str]
+    train: int
+    val: int
+    inductive: bool
+    remarks: list[str]
+
+
+def split_by_value(
+    column: pd.Series, where: str, train: Sequence[Any], val: Sequence[Any], tests: Sequence[Any]
+) -> Split:
+    """One environment for each value that is named; nodes with other values, or none, are in no environment."""
+    codes, values = pd.factorize(column)
+    present = [plain_text(value) for value in values]
+    names = [plain_text(value) for value in (*train, *val, *tests)]
+    for name in names:
+        if names.count(name) > 1:
+            raise GraphshiftError(
+                f"environment {name!r} is named twice among train, val and tests; each has one role: take one out."
+            )
+        if name not in present:
+            shown = ", ".join(map(repr, sorted(present)[:20])) + ("…" if len(present) > 20 else "")
+            raise GraphshiftError(
+                f"{where}: no node has {name!r} in column {column.name!r}, which train, val or tests names; it holds "
+                f"{shown}."
+            )
+    number = {name: i for i, name in enumerate(names)}
+    lookup = np.array([number.get(name, -1) for name in present] + [-1])  # the last entry is for a missing value
+    group = lookup[codes]
+    rest = [name for name in present if name not in number]
+    remarks = []
+    if (group < 0).any():
+        shown = ", ".join(rest[:8]) + ("…" if len(rest) > 8 else "")
+        remarks.append(
+            f"{where}: left out {int((group < 0).sum())} nodes whose {column.name} is in no role"
+            + (f" ({shown})." if rest else ": it is empty.")
+        )
+    return Split(group, names, len(train), len(val), False, remarks)
+
+
+def split_by_time(column: pd.Series, where: str, train_until: Any, val_until: Any, test_until: Sequence[Any]) -> Split:
+    """One environment for each period; a period ends at its cut, which it includes, and begins after the cut before.
+
+    Times are numbers, or dates as in 2024-05-31; a cut that is a date includes the whole day.
+    """
+    roles = [("train_until", train_until), ("val_until", val_until), *(("test_until", cut) for cut in test_until)]
+    cuts = [(option, value) for option, value in roles if value is not None]
+    times, missing, dates = _times(column, where)
+    ends = [_cut(value, dates, f"{option} is {value!r}", column) for option, value in cuts]
+    for (option, value), before, after in zip(cuts[1:], ends, ends[1:], strict=False):
+        if after <= before:
+            raise GraphshiftError(
+                f"{option} has {value!r}, which is not after the cut before it; cuts must increase from train_until "
+                "over val_until to the last of test_until."
+            )
+    group = np.searchsorted(np.array(ends), times).astype(np.int64)
+    group[missing | (group == len(ends))] = -1
+    names = _period_names([value for _, value in cuts], whole=not dates and bool((times[~missing] % 1 == 0).all()))
+    for number, name in enumerate(names):
+        if not (group == number).any():
+            known = column.dropna()
+            raise GraphshiftError(
+                f"{where}: no node has its {column.name} in the period {name}; the column goes from {known.min()} to "
+                f"{known.max()}: move the cuts."
+            )
+    remarks = []
+    if missing.any():
+        remarks.append(f"{where}: left out {int(missing.sum())} nodes without a {column.name}.")
+    late = int(((group < 0) & ~missing).sum())
+    if late:
+        remarks.append(f"{where}: left out {late} nodes whose {column.name} is after the last cut.")
+    return Split(group, names, 1, int(val_until is not None), True, remarks)
+
+
+def cut(whole: Environment, split: Split) -> tuple[list[Environment], list[Environment], list[Environment]]:
+    """Cuts the environments of all roles out of one graph, whose nodes are all in some environment."""
+    group = torch.from_numpy(split.group)
+    for number, name in enumerate(split.names):
+        if not bool((whole.mask & (group == number)).any()):
+            raise GraphshiftError(
+                f"environment {name!r} has no node with a label; train, val and tests need some to learn from or score."
+            )
+    if split.inductive:  # the number of its period serves as a node's time
+        periods = [Period(name, number or None, number) for number, name in enumerate(split.names)]
+        made = inductive_environments(whole, group, periods)
+    else:
+        made = [subgraph(whole, group == number, name) for number, name in enumerate(split.names)]
+    train, val = split.train, split.train + split.val
+    return made[:train], made[train:val], made[val:]
+
+
+def members(split: Split) -> dict[str, NDArray[np.bool_]]:
+    """Which nodes are in the graph of each environment, by name."""
+    inside = (np.less_equal if split.inductive else np.equal).outer(split.group, np.arange(len(split.names)))
+    return {name: inside[:, number] & (split.group >= 0) for number, name in enumerate(split.names)}
+
+
+def lost_edges(
+    split: Split, first: NDArray[np.int64], second: NDArray[np.int64], where: str, *, undirected: bool
+) -> list[str]:
+    """Remarks that count the edges that no environment gets; ``first`` and ``second`` are their ends."""
+    one, other = split.group[first], split.group[second]
+    outside = (one < 0) | (other < 0)
+    across = ~outside & (one != other) & (not split.inductive)
+    kinds = ((outside, "with an end in no environment"), (across, "between different environments"))
+    return [
+        f"{where}: left out {int(lost.sum()) // (1 + undirected)} edges {what}." for lost, what in kinds if lost.any()
+    ]
+
+
+def _times(column: pd.Series, where: str) -> tuple[NDArray[Any], NDArray[np.bool_], bool]:
+    """Numbers as float64, or dates as nanoseconds; where they are missing; and whether they are dates."""
+    if is_number(column):
+        times = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if np.isinf(times).any():
+            row = int(column.index[np.isinf(times)][0]) + 1
+            raise GraphshiftError(f"{where}: row {row}, column {column.name!r} is infinite; expected a time.")
+        return times, np.isnan(times), False
+    missing = column.isna() | column.isin(NA_WORDS)
+    try:
+        dates = pd.to_datetime(column.mask(missing), format="ISO8601", errors="coerce", utc=True)
+    except (TypeError, ValueError):
+        dates = pd.Series(pd.NaT, index=column.index)
+    bad = (dates.isna() & ~missing).to_numpy()
+    if bad.any():
+        row = int(bad.argmax())
+        raise GraphshiftError(
+            f"{Table(where).cell(column, row)} is not a time ({int(bad.sum())} such rows); expected numbers, "
+            "or dates as in 2024-05-31."
+        )
+    return dates.dt.as_unit("ns").astype("int64").to_numpy(), missing.to_numpy(), True
+
+
+def _cut(value: Any, dates: bool, found: str, column: pd.Series) -> float | int:
+    if not dates:
+        if isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value):
+            return value
+        raise GraphshiftError(f"{found}; column {column.name!r} holds numbers: expected a number.")
+    text = value.isoformat() if isinstance(value, datetime.date) else str(value)
+    try:
+        moment = pd.to_datetime(text, format="ISO8601", utc=True).as_unit("ns").value
+    except (ValueError, OverflowError):
+        moment = None
+    if moment is None or not re.match(r"\d{4}-\d\d-\d\d", text):
+        raise GraphshiftError(f"{found}; column {column.name!r} holds dates: expected one as in 2024-05-31.")
+    end_of_day = 86_400_000_000_000 - 1 if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else 0
+    return int(moment) + end_of_day
+
+
+def _period_names(cuts: list[Any], *, whole: bool) -> list[str]:
+    names = [f"≤{plain_text(cuts[0])}"]
+    for before, after in pairwise(cuts):
+        first = plain_text(int(before) + 1) if whole else plain_text(before)
+        names.append(first if first == plain_text(after) else f"{first}–{plain_text(after)}")
+    return names

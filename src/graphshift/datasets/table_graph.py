@@ -1,0 +1,167 @@
+"""From ids in an edge table to a clean ``edge_index``: matched, without self-loops and repetitions, all counted."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphshift.datasets.table_files import Table, plain_text, shown
+from graphshift.errors import GraphshiftError
+
+__all__ = ["Edges", "node_ids", "read_edges", "simple_edges"]
+
+
+class Edges(NamedTuple):
+    """Edges between node numbers, with remarks on what was left out."""
+
+    edge_index: Tensor
+    weight: Tensor | None
+    remarks: list[str]
+
+
+def node_ids(nodes: Table, column: str) -> pd.Index:
+    """The nodes' ids, of whatever type they are; each must be there and occur once."""
+    hint = "Are the two tables swapped?" if {"source", "target"} <= set(nodes.frame.columns) else ""
+    ids = _keys(nodes, nodes.column(column, "the nodes' ids (option id)", hint))
+    if ids.has_duplicates:
+        second = int(ids.duplicated().argmax())
+        codes = pd.factorize(ids.to_numpy())[0]
+        raise GraphshiftError(
+            f"{nodes.where}: rows {int((codes == codes[second]).argmax()) + 1} and {second + 1} have the same {column} "
+            f"{shown(ids[second])} ({int(ids.duplicated().sum())} repetitions in all); every node needs its own."
+        )
+    return ids
+
+
+def read_edges(
+    edges: Table,
+    ids: pd.Index,
+    nodes_where: str,
+    *,
+    source: str = "source",
+    target: str = "target",
+    weight: str | None = None,
+    undirected: bool = True,
+    unknown_ids: str = "error",
+) -> Edges:
+    """Finds both ends of every edge among the nodes' ids.
+
+    Args:
+        edges: the edge table.
+        ids: the nodes' ids, as :func:`node_ids` gives them.
+        nodes_where: what to call the node table in messages.
+        source, target, weight: columns; without ``weight`` every edge weighs 1.
+        undirected: whether a row stands for both directions.
+        unknown_ids: ``"error"``, or ``"drop"`` to leave out and count edges whose ends are not among the nodes.
+    """
+    remarks: list[str] = []
+    hint = "Are the two tables swapped?" if {"id", "label"} & set(edges.frame.columns) else ""
+    ends = [
+        _matched(edges, ids, edges.column(name, f"the edges' ends (option {option})", hint))
+        for option, name in (("source", source), ("target", target))
+    ]
+    pairs = np.stack(ends)
+    unknown = (pairs < 0).any(axis=0)
+    values = None if weight is None else _weights(edges, weight)
+    if unknown.any():
+        if unknown_ids == "error":
+            raise GraphshiftError(_unknown(edges, ids, nodes_where, (source, target), pairs, int(unknown.sum())))
+        remarks.append(f"{edges.where}: left out {int(unknown.sum())} edges with an end that is not among the nodes.")
+        pairs, values = pairs[:, ~unknown], None if values is None else values[~unknown]
+    edge_index, kept_weight, counts = simple_edges(pairs, values, len(ids), undirected=undirected)
+    remarks += [f"{edges.where}: left out {count} {what}." for what, count in counts.items() if count]
+    return Edges(edge_index, kept_weight, remarks)
+
+
+def simple_edges(
+    pairs: NDArray[np.int64], weight: NDArray[np.float64] | None, num_nodes: int, *, undirected: bool
+) -> tuple[Tensor, Tensor | None, dict[str, int]]:
+    """Takes out self-loops and repetitions (the first weight stays) and, if undirected, adds the way back.
+
+    An undirected edge may be listed once or in both directions; that is no repetition.
+
+    Returns:
+        ``edge_index``, the weights, and how many rows of each kind were left out.
+    """
+    loops = pairs[0] == pairs[1]
+    pairs, weight = pairs[:, ~loops], None if weight is None else weight[~loops]
+    directed = pd.Index(pairs[0] * num_nodes + pairs[1])
+    counts = {"self-loops": int(loops.sum()), "repeated edges": int(directed.duplicated().sum())}
+    keys = pd.Index(pairs.min(axis=0) * num_nodes + pairs.max(axis=0)) if undirected else directed
+    first = ~keys.duplicated()  # pandas hashes, which is several times faster here than numpy's sorting
+    if weight is not None:
+        kept = weight[first][pd.factorize(keys)[0]]
+        counts["weights that differ from the first one given for the same edge"] = int((weight != kept).sum())
+        weight = weight[first]
+    found = pairs[:, first]
+    if undirected:
+        found = np.concatenate([found, found[::-1]], axis=1)
+        weight = None if weight is None else np.concatenate([weight, weight])
+    tensor = None if weight is None else torch.from_numpy(weight).float()
+    return torch.from_numpy(np.ascontiguousarray(found)), tensor, counts
+
+
+def _keys(table: Table, column: pd.Series) -> pd.Index:
+    """Ids ready to be matched: whole numbers as numbers, the rest as it is; none may be missing."""
+    missing = column.isna().to_numpy()
+    if missing.any():
+        raise GraphshiftError(
+            f"{table.where}: row {int(missing.argmax()) + 1}, column {column.name!r} is empty ({int(missing.sum())} "
+            "such rows); every row needs an id there."
+        )
+    if pd.api.types.is_float_dtype(column.dtype) and bool((column % 1 == 0).all()):
+        return pd.Index(column.to_numpy(dtype=np.int64))  # numbers become floats where pandas saw a gap once
+    if column.dtype == object:
+        return pd.Index(column.to_numpy(), dtype=object, tupleize_cols=False)
+    return pd.Index(column)
+
+
+def _matched(edges: Table, ids: pd.Index, column: pd.Series) -> NDArray[np.int64]:
+    """The node number of every id, -1 for those that are not there."""
+    keys = _keys(edges, column)
+    numeric = [pd.api.types.is_numeric_dtype(index.dtype) for index in (ids, keys)]
+    if numeric[0] != numeric[1]:  # numbers in one file, text in the other
+        ids, keys = (index.map(plain_text) for index in (ids, keys))
+    try:
+        codes, distinct = pd.factorize(keys.to_numpy() if keys.dtype == object else keys)  # fewer to look up
+        found = ids.get_indexer(pd.Index(distinct, tupleize_cols=False))
+    except TypeError:
+        raise GraphshiftError(
+            f"{edges.where}: column {column.name!r} holds {type(keys[0]).__name__} values; expected numbers or text."
+        ) from None
+    return np.asarray(found[codes], dtype=np.int64)
+
+
+def _unknown(
+    edges: Table, ids: pd.Index, nodes_where: str, names: tuple[str, str], pairs: NDArray[np.int64], count: int
+) -> str:
+    row = int((pairs < 0).any(axis=0).argmax())
+    column = names[int(pairs[0, row] >= 0)]
+    found = edges.frame[column].iloc[row]
+    message = (
+        f"{edges.cell(edges.frame[column], row)} is not among the ids of {nodes_where}, such as "
+        f"{shown(ids[0])} ({count} of {pairs.shape[1]} edges have such an end); "
+    )
+    if count == pairs.shape[1]:
+        return message + "no edge fits: is this the right pair of tables, and the right column of ids?"
+    if isinstance(found, str) and found.strip() != found and found.strip() in ids:
+        return message + "it has spaces around it: take them out."
+    return message + 'correct the ids, or say unknown_ids="drop" to leave these edges out.'
+
+
+def _weights(edges: Table, name: str) -> NDArray[np.float64]:
+    column = edges.column(name, "the edges' weights (option weight)")
+    values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    bad = ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        row = int(bad.argmax())
+        raise GraphshiftError(
+            f"{edges.cell(column, row)} is not a weight ({int(bad.sum())} such rows); expected numbers above 0. "
+            "Drop edges of weight 0; shift or square negative ones."
+        )
+    return values
