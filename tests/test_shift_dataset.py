@@ -78,7 +78,9 @@ def test_labels_are_there(role: str) -> None:
 def test_a_class_that_training_never_sees_is_refused_where_it_is_needed(role: str) -> None:
     task = Task("multiclass", 4)
     train = [env("a", y=[0, 1, 0, 1], task=task), env("b", y=[0, 0, 0, 0], task=task)]
-    refused(["class 2, 3", "never in training", "mask"], train, **{role: [env("c", y=[0, 2, 2, 3], task=task)]})
+    roles = {"val": [env("c", y=[0, 1, 1], task=task)], "tests": [env("d", y=[0, 1, 1], task=task)]}
+    roles[role].insert(0, env("e", y=[0, 2, 2, 3], task=task))
+    refused(["class 2, 3", "never in training", "mask"], train, **roles)
 
 
 def test_a_class_in_any_training_environment_is_seen() -> None:

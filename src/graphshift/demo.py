@@ -56,7 +56,9 @@ def run_demo(
         TextColumn("fits"),
         TimeRemainingColumn(),
     )
-    with Progress(*bar, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    console.quiet = not console.is_terminal
+    with Progress(*bar, console=console, transient=True) as progress:
         task = progress.add_task("demo", total=len(_STORIES) * len(ARMS) * seeds)
         for dataset in _STORIES:
             progress.update(task, description=dataset)

@@ -28,7 +28,9 @@ def progress_bar(title: str, total: int, *, enabled: bool) -> Iterator[Callable[
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("epochs"),
         TimeRemainingColumn(), TextColumn("{task.fields[numbers]}"),
     )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    console.quiet = not console.is_terminal
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=total, numbers="")
 
         def report(row: dict[str, Any]) -> None:

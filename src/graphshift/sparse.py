@@ -1,8 +1,8 @@
 """One sparse product for features and graphs, with the gradient that PyTorch lacks on the CPU.
 
-``torch.sparse`` multiplies CSR matrices fast, but its backward pass transposes the matrix anew each time (about 40
-times the cost of the product itself) and gather-scatter, as in message passing, is about 80 times slower on a CPU
-(``benchmarks/propagation.py``). Both costs vanish once the transpose is kept.
+``torch.sparse`` multiplies CSR matrices fast, but its backward pass transposes the matrix anew each time, and
+gather-scatter, as in message passing, is slower still (``make bench`` measures both). The costs vanish once the
+transpose is kept; an undirected graph is its own.
 """
 
 from __future__ import annotations

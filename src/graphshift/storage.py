@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -41,7 +42,13 @@ def read_json(path: Path) -> Any:
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: Any = None) -> None:
     """Writes named tensors as one safetensors file, with a note of JSON in its header."""
-    content = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    content: dict[str, Tensor] = {}
+    stored: set[int] = set()
+    for name, tensor in tensors.items():
+        tensor = tensor.detach().cpu().contiguous()
+        place = tensor.untyped_storage().data_ptr()
+        content[name] = tensor.clone() if place in stored else tensor  # tied weights: safetensors shares nothing
+        stored.add(place)
     header = {"graphshift": json.dumps(note)}
 
     def write(temporary: Path) -> None:
@@ -78,4 +85,5 @@ def _replace(path: Path, write: Callable[[Path], Any]) -> None:
     except OSError as error:
         raise GraphshiftError(f"{path}: cannot be written: {error.strerror or error}.") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()

@@ -8,11 +8,11 @@ import time
 
 import pytest
 import torch
-from policies import logits_of, probabilities_of, taught
 from scipy.stats import chisquare
 
 from graphshift.errors import GraphshiftError
 from graphshift.explorers import SparsePolicy
+from policies import logits_of, probabilities_of, taught
 
 # --- drawing
 
@@ -176,3 +176,9 @@ def test_memory_grows_with_what_was_touched() -> None:
 def test_an_unknown_optimizer_is_refused() -> None:
     with pytest.raises(GraphshiftError, match=r"'rmsprop'; expected 'adam' or 'sgd'"):
         SparsePolicy(4, optimizer="rmsprop")
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_a_decay_that_forgets_everything_is_refused(optimizer: str) -> None:
+    with pytest.raises(GraphshiftError, match=r"lr × weight_decay is 1\.0; expected below 1"):
+        SparsePolicy(4, optimizer=optimizer, lr=10.0, weight_decay=0.1)

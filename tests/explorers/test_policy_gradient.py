@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from policies import DensePolicy, joint_actions, logits_of, taught
 from torch import Tensor
 
 from graphshift.explorers import SparsePolicy, apply_actions
 from graphshift.graphs import Graph
+from policies import DensePolicy, joint_actions, logits_of, taught
 from reference import dense_normalised
 
 

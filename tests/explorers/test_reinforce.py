@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from policies import logits_of, probabilities_of
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
@@ -13,6 +12,7 @@ from graphshift.errors import GraphshiftError
 from graphshift.explorers import EXPLORERS, Explorer, Random, Reinforce, SparsePolicy, View
 from graphshift.graphs import Graph
 from graphshift.risks import difference_rewards, variance
+from policies import logits_of, probabilities_of
 from reference import KINDS, dense_adjacency, graph_of, random_data
 
 # --- views

@@ -6,8 +6,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from graphshift.datasets.artificial import cora, photo
 from graphshift.datasets.planted import planted
 from graphshift.datasets.planted_structure import planted_structure
+from graphshift.datasets.pubmed import pubmed_temporal
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError
 
@@ -17,6 +19,9 @@ __all__ = ["DATASETS", "load", "takes_data_dir"]
 DATASETS: dict[str, Callable[..., ShiftDataset]] = {
     "planted": planted,
     "planted-structure": planted_structure,
+    "cora": cora,
+    "photo": photo,
+    "pubmed-temporal": pubmed_temporal,
 }
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphshift.datasets.preparation import remark
-from graphshift.datasets.splits import Split, cut, lost_edges, members, split_by_time, split_by_value
+from graphshift.datasets.splits import Split, cut, edges_inside, members, split_by_time, split_by_value
 from graphshift.datasets.table_options import TableOptions, checked_options
 from graphshift.datasets.tables import dataset_from_tables
 from graphshift.datasets.temporal import subgraph
@@ -78,8 +78,8 @@ def from_pyg(
     part = data.clone()
     part.mask = labelled & torch.from_numpy(split.group >= 0)
     whole = Environment(name, part, whole_task)
-    first, second = whole.graph.edge_index.numpy()
-    remarks = [*split.remarks, *lost_edges(split, first, second, "from_pyg", undirected=whole.graph.undirected)]
+    graph = whole.graph
+    remarks = [*split.remarks, *edges_inside(split, graph.edge_index, "from_pyg", undirected=graph.undirected)[1]]
     kept = torch.from_numpy(split.group >= 0)
     facts = {"report": tuple(remarks), "ids": {n: np.flatnonzero(rows) for n, rows in members(split).items()}}
     made = cut(subgraph(whole, kept, name), split._replace(group=split.group[kept.numpy()]))
@@ -116,9 +116,7 @@ def from_networkx(
     checked = checked_options({**options, **found})
     nodes = pd.DataFrame.from_records([attributes for _, attributes in graph.nodes(data=True)])
     if id in nodes.columns:
-        raise GraphshiftError(
-            f"from_networkx: nodes have an attribute {id!r} already; call them otherwise by option id."
-        )
+        raise GraphshiftError(f"from_networkx: nodes have an attribute {id!r}; call the nodes otherwise by option id.")
     nodes[id] = pd.Series(list(graph.nodes), dtype=object)
     ends = list(graph.edges(data=weight)) if weight else list(graph.edges())
     edges = pd.DataFrame({"source": _objects(ends, 0), "target": _objects(ends, 1)})

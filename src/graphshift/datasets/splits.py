@@ -12,13 +12,14 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from graphshift.datasets.table_files import NA_WORDS, Table, is_number, plain_text
 from graphshift.datasets.temporal import Period, inductive_environments, subgraph
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
 
-__all__ = ["Split", "cut", "lost_edges", "members", "split_by_time", "split_by_value"]
+__all__ = ["Split", "cut", "edges_inside", "members", "split_by_time", "split_by_value"]
 
 Group = NDArray[np.int64]
 
@@ -132,17 +133,18 @@ def members(split: Split) -> dict[str, NDArray[np.bool_]]:
     return {name: inside[:, number] & (split.group >= 0) for number, name in enumerate(split.names)}
 
 
-def lost_edges(
-    split: Split, first: NDArray[np.int64], second: NDArray[np.int64], where: str, *, undirected: bool
-) -> list[str]:
-    """Remarks that count the edges that no environment gets; ``first`` and ``second`` are their ends."""
-    one, other = split.group[first], split.group[second]
+def edges_inside(
+    split: Split, edge_index: Tensor, where: str, *, undirected: bool
+) -> tuple[NDArray[np.bool_], list[str]]:
+    """Which edges some environment gets, and remarks that count the others."""
+    one, other = split.group[edge_index.numpy()]
     outside = (one < 0) | (other < 0)
     across = ~outside & (one != other) & (not split.inductive)
-    kinds = ((outside, "with an end in no environment"), (across, "between different environments"))
-    return [
-        f"{where}: left out {int(lost.sum()) // (1 + undirected)} edges {what}." for lost, what in kinds if lost.any()
-    ]
+    remarks = []
+    for lost, what in ((outside, "with an end in no environment"), (across, "between different environments")):
+        if lost.any():
+            remarks.append(f"{where}: left out {int(lost.sum()) // (1 + undirected)} edges {what}.")
+    return ~outside & ~across, remarks
 
 
 def _times(column: pd.Series, where: str) -> tuple[NDArray[Any], NDArray[np.bool_], bool]:

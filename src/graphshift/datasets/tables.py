@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphshift.datasets.preparation import Layout, Preparation, remark
-from graphshift.datasets.splits import Split, cut, lost_edges, members, split_by_time, split_by_value
+from graphshift.datasets.splits import Split, cut, edges_inside, members, split_by_time, split_by_value
 from graphshift.datasets.table_columns import fit_columns, transform
 from graphshift.datasets.table_files import Source, Table, read_table, shown
 from graphshift.datasets.table_graph import Edges, node_ids, read_edges
@@ -115,16 +115,16 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
         edge_table, ids, node_table.where, source=o.source, target=o.target, weight=o.weight, undirected=o.undirected,
         unknown_ids=o.unknown_ids,
     )  # fmt: skip
-    left_out = lost_edges(split, *found.edge_index.numpy(), edge_table.where, undirected=o.undirected)
+    stays, left_out = edges_inside(split, found.edge_index, edge_table.where, undirected=o.undirected)
 
     kept = split.group >= 0
-    edge_index, edge_weight = _within(found, kept)
+    edge_index, edge_weight = _within(found, kept, stays)
     table, split = node_table.take(kept), split._replace(group=split.group[kept])
     training = split.group < split.train
     label, label_remarks = fit_label(table, o.label, training, kind=o.task, metric=o.metric, positive=o.positive)
-    names = o.features or [c for c in table.frame.columns if c not in (o.id, o.label, split_column)]
+    names = _feature_columns(table, o, split_column)
     columns, column_remarks = fit_columns(
-        table, names, training, categorical=_known_columns(o, names), chosen=o.features is not None
+        table, names, training, categorical=o.categorical, chosen=o.features is not None
     )
     layout = Layout(**{field: getattr(o, field) for field in Layout.model_fields})
     preparation = Preparation(layout=layout, columns=columns, label=label)
@@ -155,22 +155,25 @@ def _split(nodes: Table, o: TableOptions) -> Split:
     return split_by_time(column, nodes.where, o.train_until, o.val_until, o.test_until)
 
 
-def _known_columns(o: TableOptions, names: Sequence[str]) -> Sequence[str]:
+def _feature_columns(nodes: Table, o: TableOptions, split_column: str) -> Sequence[str]:
+    taken = (o.id, o.label, split_column)
+    names = [name for name in nodes.frame.columns if name not in taken] if o.features is None else o.features
+    for role, column in (("id", o.id), ("label", o.label)):
+        if column in names:
+            raise GraphshiftError(f"features names {column!r}, which is the {role}; nothing could be learned from it.")
     for name in o.categorical:
         if name not in names:
             raise GraphshiftError(
-                f"categorical names {name!r}, which is not a feature; features are {', '.join(names)}."
+                f"categorical names {name!r}, which is not a feature; the features are {', '.join(names)}."
             )
-    return o.categorical
+    return names
 
 
-def _within(edges: Edges, kept: NDArray[np.bool_]) -> tuple[Tensor, Tensor | None]:
-    """The edges among the kept nodes, renumbered."""
-    first, second = edges.edge_index.numpy()
-    inside = kept[first] & kept[second]
+def _within(edges: Edges, kept: NDArray[np.bool_], stays: NDArray[np.bool_]) -> tuple[Tensor, Tensor | None]:
+    """The edges that stay, in the numbers of the nodes that are kept."""
     number = kept.cumsum() - 1
-    weight = None if edges.weight is None else edges.weight[torch.from_numpy(inside)]
-    return torch.from_numpy(np.stack([number[first[inside]], number[second[inside]]])), weight
+    weight = None if edges.weight is None else edges.weight[torch.from_numpy(stays)]
+    return torch.from_numpy(number[edges.edge_index.numpy()[:, stays]]), weight
 
 
 def _unseen_label(nodes: Table, name: str, unseen: NDArray[np.bool_], split: Split) -> str:

@@ -47,6 +47,10 @@ class SparsePolicy:
     ) -> None:
         if optimizer not in ("adam", "sgd"):
             raise GraphshiftError(f"explorer optimizer is {optimizer!r}; expected 'adam' or 'sgd'.")
+        if not lr * weight_decay < 1:
+            raise GraphshiftError(
+                f"explorer lr × weight_decay is {lr * weight_decay}; expected below 1, where a step forgets everything."
+            )
         self.num_nodes, self.slots = num_nodes, num_nodes - 1
         self.optimizer, self.lr, self.weight_decay = optimizer, lr, weight_decay
         self.steps = 0

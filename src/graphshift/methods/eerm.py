@@ -195,12 +195,12 @@ class EERMMethod(Method):
 @contextmanager
 def frozen_statistics(module: nn.Module) -> Iterator[None]:
     """Forward passes that only look leave the running statistics of batch normalisation as they are."""
-    norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
-    momenta = [norm.momentum for norm in norms]
+    norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._NormBase)]
+    norms = [norm for norm in norms if norm.training and norm.track_running_stats]
     for norm in norms:
-        norm.momentum = 0.0
+        norm.track_running_stats = False
     try:
         yield
     finally:
-        for norm, momentum in zip(norms, momenta, strict=True):
-            norm.momentum = momentum
+        for norm in norms:
+            norm.track_running_stats = True
