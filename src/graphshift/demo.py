@@ -22,6 +22,7 @@ ARMS = (
     Arm("ERM", {"method": "erm"}),
     Arm("EERM", {"method": "eerm", "explorer": "reinforce"}),
     Arm("EERM, random edits", {"method": "eerm", "explorer": "random"}),
+    Arm("EERM, gradient edits", {"method": "eerm", "explorer": "gradient"}),
     Arm("ERM without edges", {"method": "erm", "backbone": "mlp"}),
 )
 
@@ -71,7 +72,7 @@ def run_demo(
                 "summary": summarise(records),
                 "findings": [
                     compare(records, arm, "ERM", key).sentence()
-                    for arm in ("EERM", "EERM, random edits", "ERM without edges")
+                    for arm in (arm.name for arm in ARMS if arm.name != "ERM")
                     for key in ("mean", "worst")
                 ],
             }
@@ -87,7 +88,7 @@ def run_demo(
 
 
 def _print(dataset: str, part: dict[str, Any], nodes: int, epochs: int, seeds: int) -> None:
-    metric = part["records"][0]["metric"]
+    metric, backbone = part["records"][0]["metric"], part["records"][0]["backbone"]
     rows = [
         [
             row["arm"],
@@ -109,8 +110,8 @@ def _print(dataset: str, part: dict[str, Any], nodes: int, epochs: int, seeds: i
             "ms an epoch",
         ],
         rows,
-        note=f"{nodes} nodes, {epochs} epochs, 2-layer GCN (last row: MLP), {seeds} seeds, ± standard deviation over "
-        "seeds; epoch chosen on validation",
+        note=f"{nodes} nodes, {epochs} epochs, 2-layer {backbone} (last row: MLP), {seeds} seeds, ± standard deviation "
+        "over seeds; epoch chosen on validation",
     )
     for sentence in part["findings"]:
         print(f"  {sentence}")

@@ -19,7 +19,7 @@ from graphshift.settings import EERM_ONLY, Settings, validated
 from graphshift.storage import read_json, write_json
 from graphshift.training import Run
 
-__all__ = ["FitRequest", "complete_settings", "fit", "fit_in_folder", "make_model", "prepare_folder", "result_of"]
+__all__ = ["FitRequest", "complete_settings", "fit", "fit_in_folder", "make_model", "result_of"]
 
 _OURS = ("config.json", "history.jsonl", "checkpoint.safetensors", "result.json", "model")
 
@@ -95,9 +95,10 @@ def fit_in_folder(
     data = load(request.dataset, **request.options) if data is None else data
     settings = complete_settings(request.given, data.defaults)
     config = {"dataset": request.dataset, "options": _plain(request.options), "settings": settings.model_dump()}
-    if (done := prepare_folder(folder, config, force=force, resume=resume)) is not None:
+    done, begun = check_folder(folder, config, force=force, resume=resume)
+    if done is not None:
         return done
-    run = Run(folder, checkpoint_every)
+    run = Run(folder, checkpoint_every, begin=lambda: remove_leftovers(folder) if begun else make_ready(folder, config))
     model = fit(data, settings, run=run, progress=progress)
     result = result_of(model, data, settings)
     model.save(folder / "model", overwrite=True)
@@ -106,12 +107,18 @@ def fit_in_folder(
     return result
 
 
-def prepare_folder(folder: Path, config: dict[str, Any], *, force: bool, resume: bool) -> dict[str, Any] | None:
-    """Makes the folder ready for this configuration; returns the result if it holds a finished run to resume."""
+def check_folder(
+    folder: Path, config: dict[str, Any], *, force: bool, resume: bool
+) -> tuple[dict[str, Any] | None, bool]:
+    """Whether this configuration may be run here. Changes nothing.
+
+    Returns:
+        The result if the folder holds this very run, finished; and whether it holds it begun, to be resumed.
+    """
     if folder.exists() and not folder.is_dir():
         raise GraphshiftError(f"{folder}: is a file; --out names a folder.")
     try:
-        occupied = folder.exists() and any(folder.iterdir())
+        occupied = folder.exists() and not all(_is_leftover(path) for path in folder.iterdir())
     except OSError as error:
         raise GraphshiftError(f"{folder}: cannot be read: {error.strerror}.") from None
     if occupied and resume:
@@ -123,12 +130,17 @@ def prepare_folder(folder: Path, config: dict[str, Any], *, force: bool, resume:
                 "Give the same settings, or another --out."
             )
         result = folder / "result.json"
-        return dict(read_json(result)) if result.exists() else None
+        return (dict(read_json(result)) if result.exists() else None), True
     if occupied and not force:
         raise GraphshiftError(
             f"{folder}: exists and is not empty; nothing was changed. Go on with it (--resume), replace the run in it "
             "(--force), or choose another --out."
         )
+    return None, False
+
+
+def make_ready(folder: Path, config: dict[str, Any]) -> None:
+    """Makes the folder, removes a run that is there, and writes ``config.json``."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name in _OURS:  # only what a run writes; anything else in the folder stays
@@ -139,8 +151,19 @@ def prepare_folder(folder: Path, config: dict[str, Any], *, force: bool, resume:
                 path.unlink(missing_ok=True)
     except OSError as error:
         raise GraphshiftError(f"{folder}: cannot be made ready: {error.strerror}.") from None
+    remove_leftovers(folder)
     write_json(folder / "config.json", {"version": __version__, **config})
-    return None
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Removes the half-written files of a killed run."""
+    for path in filter(_is_leftover, list(folder.iterdir())):
+        path.unlink()
+
+
+def _is_leftover(path: Path) -> bool:
+    """A half-written file that a killed run left (see ``storage``)."""
+    return path.name.startswith(tuple(f".{name}." for name in _OURS)) and path.name.endswith(".tmp")
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:

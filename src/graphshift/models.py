@@ -85,7 +85,7 @@ class Model(BaseEstimator):
             with progress_bar(self._method.upper(), settings.epochs, enabled=progress) as report:
                 result = run_training(
                     method, training, select_by, epochs=settings.epochs, patience=settings.patience, run=run,
-                    report=report,
+                    report=report, settings=settings.model_dump(),
                 )  # fmt: skip
         backbone.load_state_dict(result.weights)
         self.backbone_, self.task_, self.n_features_in_ = backbone.eval(), task, training[0].num_features
@@ -114,7 +114,17 @@ class Model(BaseEstimator):
     def score(self, graphs: Iterable[Environment | Data]) -> dict[str, float]: ...
     def score(self, graphs: Graphs) -> float | dict[str, float]:
         """The task's metric over the counted nodes. One graph gives a number; several give a dict by name."""
-        return self._each(graphs, lambda environment, output: environment.score(output))
+
+        def measure(environment: Environment, output: Tensor) -> float:
+            theirs, ours = environment.task, self.task_
+            if (theirs.kind, theirs.num_classes) != (ours.kind, ours.num_classes):
+                raise GraphshiftError(
+                    f"environment {environment.name!r} has a {theirs.kind} task with {theirs.num_classes} classes, and "
+                    f"the model was trained for {ours.kind} with {ours.num_classes}; it cannot be scored there."
+                )
+            return environment.score(output)
+
+        return self._each(graphs, measure)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes ``model.json`` and ``weights.safetensors``: all that :func:`load_model` needs.
@@ -167,6 +177,8 @@ class Model(BaseEstimator):
                     f"environment {environment.name!r} has {environment.num_features} features and the model was "
                     f"trained with {self.n_features_in_}; give the same columns in the same order."
                 )
+            if environment.name in results:
+                raise GraphshiftError(f"two environments are called {environment.name!r}; names must differ.")
             environment = environment.to(device)
             with torch.no_grad():
                 results[environment.name] = measure(environment, self.backbone_(environment.x, environment.graph))
@@ -230,7 +242,8 @@ class EERM(Model):
     Args:
         backbone, hidden_channels, num_layers, dropout, backbone_options, epochs, lr, weight_decay, clip, selection,
             patience, device, seed: as in :class:`ERM`.
-        explorer: ``"reinforce"`` (the paper's), ``"random"`` (the control), or a function ``seed -> Explorer``.
+        explorer: ``"reinforce"`` (the paper's), ``"random"`` (the control), ``"gradient"`` (ours: follows the risk's
+            gradient), or a function ``seed -> Explorer``.
         explorers: K, at least 2.
         edits_per_node: s.
         inner_steps: T.
@@ -292,23 +305,24 @@ class EERM(Model):
         self.reset_explorers, self.directed_edits, self.low_memory = reset_explorers, directed_edits, low_memory
 
     def _make_method(self, backbone: Backbone, settings: Settings) -> Method:
+        if isinstance(self.explorer, str) and self.explorer not in EXPLORERS:
+            raise GraphshiftError(f"explorer is {self.explorer!r}; expected one of {', '.join(EXPLORERS)}.")
         return EERMMethod(
             backbone,
-            lambda m, k: self._make_explorer(settings, derive_seed(settings.seed, 2, m, k)),
+            lambda m, k: self._make_explorer(settings, k, derive_seed(settings.seed, 2, m, k)),
             explorers=settings.explorers, inner_steps=settings.inner_steps, beta=settings.beta,
             beta_end=settings.beta_end, credit=settings.credit, reset_explorers=settings.reset_explorers,
             low_memory=settings.low_memory, lr=settings.lr, weight_decay=settings.weight_decay, clip=settings.clip,
         )  # fmt: skip
 
-    def _make_explorer(self, settings: Settings, seed: int) -> Explorer:
+    def _make_explorer(self, settings: Settings, k: int, seed: int) -> Explorer:
         if not isinstance(self.explorer, str):
             return self.explorer(seed)
-        if self.explorer not in EXPLORERS:
-            raise GraphshiftError(f"explorer is {self.explorer!r}; expected one of {', '.join(EXPLORERS)}.")
         offered: dict[str, Any] = {
             "edits_per_node": settings.edits_per_node, "directed": settings.directed_edits, "seed": seed,
             "lr": settings.explorer_lr, "optimizer": settings.explorer_optimizer,
             "weight_decay": settings.explorer_weight_decay, "baseline": settings.explorer_baseline,
+            "raises": k % 2 == 0,  # by turns up and down: opposite directions differ most
         }  # fmt: skip
         make = EXPLORERS[self.explorer]
         taken = inspect.signature(make).parameters  # a random explorer, say, has no learning rate
@@ -343,7 +357,9 @@ def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Mode
         task, features = Task(**note["task"]), int(note["features"])
         history = {"best_epoch_": note["best_epoch"], "best_score_": note["best_score"], "seconds_": note["seconds"]}
         own = note["own_backbone"]
-    except (KeyError, TypeError) as error:
+    except GraphshiftError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
         raise GraphshiftError(f"{folder / 'model.json'}: a field is missing or wrong ({error}): damaged.") from None
     if own is not None and backbone is None:
         raise GraphshiftError(
@@ -356,9 +372,9 @@ def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Mode
     if own is not None:
         model.set_params(backbone=backbone)
     device = _device(settings.device if _is_available(settings.device) else "cpu")
-    network = _new_backbone(model.backbone, settings, features, task)
     weights, _ = read_tensors(folder / "weights.safetensors")
     try:
+        network = _new_backbone(model.backbone, settings, features, task)
         network.load_state_dict(weights)
     except RuntimeError as error:
         raise GraphshiftError(

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,10 +104,12 @@ class Run:
     Args:
         folder: exists already.
         every: seconds between checkpoints; 0 saves after every epoch.
+        begin: called when all was checked and training begins; what it makes ready is not touched before.
     """
 
     folder: Path
     every: float = 30.0
+    begin: Callable[[], None] | None = None
     _saved: float = field(default_factory=time.monotonic)
 
     @property
@@ -122,6 +124,8 @@ class Run:
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any], list[dict[str, Any]]] | None:
         """The state, the note and the history of the latest checkpoint; None if there is none."""
+        if self.begin is not None:
+            self.begin()
         if not self.checkpoint.exists():
             self.history.write_text("", encoding="utf-8")
             return None
@@ -131,11 +135,12 @@ class Run:
         try:
             lines = self.history.read_text(encoding="utf-8").splitlines(keepends=True)[: note["epoch"]]
             rows = [json.loads(line) for line in lines]
-        except (OSError, json.JSONDecodeError) as error:
+        except (OSError, ValueError) as error:
             raise GraphshiftError(f"{self.history}: does not fit its checkpoint ({error}); start anew.") from None
-        if len(rows) < note["epoch"]:
+        epochs = [row.get("epoch") if isinstance(row, dict) else None for row in rows]
+        if epochs != list(range(1, note["epoch"] + 1)):
             raise GraphshiftError(
-                f"{self.history}: has {len(rows)} epochs and the checkpoint is at {note['epoch']}; start anew."
+                f"{self.history}: does not hold the epochs 1 to {note['epoch']} of its checkpoint; start anew."
             )
         # Epochs after the checkpoint will be run again: drop their lines.
         self.history.write_text("".join(lines), encoding="utf-8")
@@ -170,6 +175,7 @@ def train(
     patience: int | None = None,
     run: Run | None = None,
     report: Callable[[dict[str, Any]], None] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> TrainingResult:
     """Trains a method and keeps the best epoch's weights.
 
@@ -181,7 +187,9 @@ def train(
         patience: stop after this many epochs without a better score; None never stops early.
         run: where to keep history and checkpoints; a checkpoint that is there is resumed.
         report: called with every epoch's row.
+        settings: what tells this training from another; a checkpoint of another is refused.
     """
+    settings = json.loads(json.dumps(settings, default=str))
     device = environments[0].mask.device
     best = _Best(select_by, method)
     history: list[dict[str, Any]] = []
@@ -189,10 +197,20 @@ def train(
     loaded = run.load() if run else None
     if loaded:
         tensors, note, history = loaded
-        method.load_state(_part(tensors, "method."))
-        best.load(_part(tensors, "best."), note)
-        set_rng_state(_part(tensors, "rng."), device)
-        seconds = note["seconds"]
+        assert run is not None
+        if note.get("settings") != settings:
+            raise GraphshiftError(
+                f"{run.checkpoint}: is of a run with other settings; give the same ones, or another folder."
+            )
+        try:
+            method.load_state(_part(tensors, "method."))
+            best.load(_part(tensors, "best."), note)
+            set_rng_state(_part(tensors, "rng."), device)
+            seconds = note["seconds"]
+        except (KeyError, IndexError, RuntimeError) as error:
+            raise GraphshiftError(
+                f"{run.checkpoint}: does not fit this model ({' '.join(str(error).split())}); remove it to start anew."
+            ) from None
         for row in history:
             if report:
                 report(row)
@@ -203,11 +221,7 @@ def train(
                 break
             row = {"epoch": epoch} | method.step(environments, (epoch - 1) / max(epochs - 1, 1))
             if not math.isfinite(row["loss"]):
-                raise GraphshiftError(
-                    f"the loss became {row['loss']} at epoch {epoch}; training was stopped. Usual causes: a learning "
-                    "rate that is too high (try a tenth), or features of very different sizes (scale the columns of "
-                    "`x`). Clipping gradients (clip=1.0) helps against rare spikes."
-                )
+                raise _diverged(f"the loss became {row['loss']}", epoch)
             if select_by:
                 row["val"] = best.offer(epoch)
             else:
@@ -215,16 +229,17 @@ def train(
             seconds = time.perf_counter() - started
             row["seconds"] = seconds
             history.append(row)
+            stop = interrupted.is_set()
             if run:
                 run.record(row)
-                if run.is_due() or interrupted.is_set():
+                if run.is_due() or stop:
                     state = {f"method.{k}": v for k, v in method.state().items()}
                     state |= {f"best.{k}": v for k, v in best.weights.items()}
                     state |= {f"rng.{k}": v for k, v in rng_state(device).items()}
-                    run.save(state, {"epoch": epoch, "seconds": seconds} | best.note())
+                    run.save(state, {"epoch": epoch, "seconds": seconds, "settings": settings} | best.note())
             if report:
                 report(row)
-            if interrupted.is_set():
+            if stop:
                 raise Interrupted(f"stopped after epoch {epoch} of {epochs}; its state is saved.")
     return TrainingResult(best.epoch, best.score, best.weights, history, seconds)
 
@@ -239,7 +254,10 @@ class _Best:
 
     def offer(self, epoch: int) -> float:
         """Scores the present weights and keeps them if they are better; the first of equals stays."""
-        score = fmean(environment.score(self.method.predict(environment)) for environment in self.select_by)
+        outputs = [self.method.predict(environment) for environment in self.select_by]
+        if not all(bool(torch.isfinite(output).all()) for output in outputs):
+            raise _diverged("predictions for the validation environments became NaN or infinite", epoch)
+        score = fmean(e.score(output) for e, output in zip(self.select_by, outputs, strict=True))
         sign = 1 if self.select_by[0].task.scorer.higher_is_better else -1
         if not self.epoch or (self.score is not None and sign * score > sign * self.score):
             self.keep(epoch, score)
@@ -249,12 +267,22 @@ class _Best:
         """Keeps the present weights."""
         self.epoch, self.score = epoch, score
         self.weights = {name: t.detach().clone() for name, t in self.method.backbone.state_dict().items()}
+        if not all(bool(torch.isfinite(t).all()) for t in self.weights.values()):
+            raise _diverged("the weights became NaN or infinite", epoch)
 
     def note(self) -> dict[str, Any]:
         return {"best_epoch": self.epoch, "best_score": self.score}
 
     def load(self, weights: dict[str, Tensor], note: dict[str, Any]) -> None:
         self.epoch, self.score, self.weights = note["best_epoch"], note["best_score"], weights
+
+
+def _diverged(what: str, epoch: int) -> GraphshiftError:
+    return GraphshiftError(
+        f"{what} at epoch {epoch}; training was stopped. Usual causes: a learning rate that is too high (try a tenth), "
+        "or features of very different sizes (scale the columns of `x`). Clipping gradients (clip=1.0) helps against "
+        "rare spikes."
+    )
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -26,7 +26,7 @@ NODES = 12
 
 
 def test_the_papers_table(shared_data: Path) -> None:
-    """Its density is 2E / (N (N - 1)), its average degree E / N, its maximum the in-degree of one-way edges; it truncates."""
+    """Its density is 2E / (N (N - 1)), its average degree E / N, its maximum the in-degree one way; it truncates."""
     data = twitch(one_way=True, data_dir=shared_data)
     for environment in data.environments:
         n, e = environment.num_nodes, environment.graph.num_edges
@@ -118,19 +118,35 @@ DAMAGE: dict[str, tuple[str, Callable[[str], str | bytes], str]] = {
     "node beyond 64 bits": ("edges.csv", line(5, "3,99999999999999999999"), "line 5, column 'to'"),
     "edge without an end": ("edges.csv", line(6, "3"), "line 6 has 1 fields; expected 2"),
     "edge with three ends": ("edges.csv", line(6, "3,4,5"), "line 6 has 3 fields; expected 2"),
-    "all edges with three ends": ("edges.csv", lambda c: c.replace("\n", ",1\n").replace("from,to,1", "from,to"), "3 fields"),
+    "all edges with three ends": (
+        "edges.csv",
+        lambda c: c.replace("\n", ",1\n").replace("from,to,1", "from,to"),
+        "3 fields",
+    ),
     "edge end missing": ("edges.csv", line(6, "3,"), "line 6, column 'to': found ''"),
-    "wrong header": ("edges.csv", line(1, "a,b"), "the first line is 'a,b'; expected a header with the columns from, to"),
+    "wrong header": (
+        "edges.csv",
+        line(1, "a,b"),
+        "the first line is 'a,b'; expected a header with the columns from, to",
+    ),
     "empty file": ("edges.csv", lambda _: "", "the file is empty"),
     "UTF-16": ("edges.csv", lambda c: c.encode("utf-16"), "expected UTF-8 text"),
     "binary garbage": ("edges.csv", lambda _: bytes(range(256)) * 9, "byte"),
     "quote without end": ("edges.csv", line(4, '"3,4'), "line"),
-    "target: swapped with edges": ("target.csv", lambda _: "from,to\n1,2\n", "expected a header with the columns mature, new_id"),
+    "target: swapped with edges": (
+        "target.csv",
+        lambda _: "from,to\n1,2\n",
+        "expected a header with the columns mature, new_id",
+    ),
     "target: column missing": ("target.csv", lambda c: c.replace("mature", "adult"), "the column mature"),
-    "target: label outside": ("target.csv", line(3, "1,77,perhaps,5,False,10"), "line 3, column 'mature': found 'perhaps'"),
+    "target: label outside": (
+        "target.csv",
+        line(3, "1,77,perhaps,5,False,10"),
+        "line 3, column 'mature': found 'perhaps'",
+    ),
     "target: label missing": ("target.csv", line(3, "1,77,,5,False,10"), "line 3, column 'mature': found ''"),
     "target: id outside": ("target.csv", line(3, "1,77,True,5,False,99"), "line 3, column 'new_id': found 99"),
-    "target: repeated id disagrees": ("target.csv", line(3, "1,77,True,5,False,11"), "line 3, column 'mature'"),
+    "target: repeated id disagrees": ("target.csv", lambda c: c + "1,77,True,5,False,11\n", "line 14, column 'mature'"),
     "JSON cut": ("features.json", lambda c: c[:40], "not the JSON expected"),
     "JSON list": ("features.json", lambda _: "[[1], [2]]", "found [[1], [2]]; expected an object"),
     "JSON number": ("features.json", lambda _: "12", "found 12; expected an object"),
@@ -139,7 +155,11 @@ DAMAGE: dict[str, tuple[str, Callable[[str], str | bytes], str]] = {
     "JSON not UTF-8": ("features.json", lambda _: b'{"0": [\xff\xfe]}', "not the JSON expected"),
     "JSON repeats a node": ("features.json", lambda c: c[:-1] + ', "3": [1]}', 'node "3" is there twice'),
     "features are no list": ("features.json", entry("3", {"a": 1}), """node '3' has {"a": 1}; expected a list"""),
-    "feature is text": ("features.json", entry("3", ["5"]), """node '3' has the feature "5"; expected a number from 0 to 3169"""),
+    "feature is text": (
+        "features.json",
+        entry("3", ["5"]),
+        """node '3' has the feature "5"; expected a number from 0 to 3169""",
+    ),
     "feature is true": ("features.json", entry("3", [True]), "node '3' has the feature true"),
     "feature is NaN": ("features.json", entry("3", [float("nan")]), "node '3' has the feature NaN"),
     "feature out of range": ("features.json", entry("3", [3170]), "node '3' has the feature 3170"),
@@ -147,8 +167,12 @@ DAMAGE: dict[str, tuple[str, Callable[[str], str | bytes], str]] = {
     "node unknown": ("features.json", entry("12", [1]), "node '12'; expected a number from 0 to 11"),
     "node is text": ("features.json", entry("x", [1]), "node 'x'; expected a number from 0 to 11"),
     "node twice by another spelling": ("features.json", entry("03", [1]), "node 3 is there 2 times"),
-    "node missing": ("features.json", lambda c: json.dumps({k: v for k, v in json.loads(c).items() if k != "7"}), "node 7 is there 0 times"),
-}  # fmt: skip
+    "node missing": (
+        "features.json",
+        lambda c: json.dumps({k: v for k, v in json.loads(c).items() if k != "7"}),
+        "node 7 is there 0 times",
+    ),
+}
 
 
 @pytest.mark.parametrize("damage", DAMAGE)

@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import nn
 
+from graphshift.arguments import check_types
 from graphshift.backbones.base import Backbone, ModuleBackbone
 from graphshift.backbones.gat import GAT
 from graphshift.backbones.gcn import GCN
@@ -56,10 +57,13 @@ def make_backbone(
         return module if isinstance(module, Backbone) else ModuleBackbone(module)
     if backbone not in BACKBONES:
         raise GraphshiftError(f"backbone is {backbone!r}; expected one of {', '.join(BACKBONES)}, or your own module.")
+    check_types(f"backbone {backbone!r}", BACKBONES[backbone], options or {})
     try:
         return BACKBONES[backbone](
             in_channels, out_channels, hidden_channels=hidden_channels, num_layers=num_layers, dropout=dropout,
             **(options or {}),
         )  # fmt: skip
-    except TypeError as error:
+    except (TypeError, ArithmeticError, RuntimeError) as error:
+        if not options:
+            raise
         raise GraphshiftError(f"backbone {backbone!r}: backbone_options {options} do not fit: {error}.") from None

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import sys
 import typing
 import warnings
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
 from graphshift._version import __version__
+from graphshift.cli.data import data_app
 from graphshift.cli.fit import fit
 from graphshift.cli.show import demo, toy
 from graphshift.cli.use import predict, score
@@ -23,8 +27,23 @@ app = typer.Typer(
     epilog="Errors of use end with status 2 and one message; nothing is overwritten unless --force is given.",
 )  # fmt: skip
 
+
+def _stoppable(command: Callable[..., None]) -> Callable[..., None]:
+    """Ctrl-C ends a command with its message and status 130; Typer would drop the message."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except KeyboardInterrupt as error:
+            _fail(str(error) or "stopped.", 130)
+
+    return run
+
+
 for command in (fit, score, predict, toy, demo):
-    app.command()(command)
+    app.command()(_stoppable(command))
+app.add_typer(data_app, name="data", help="List, describe, verify, fetch and write datasets.")
 
 
 @app.callback(invoke_without_command=True)
@@ -42,14 +61,15 @@ def main() -> None:
         app()
     except GraphshiftError as error:
         _fail(str(error), 2)
-    except KeyboardInterrupt as error:
-        _fail(str(error) or "stopped.", 130)
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         sys.stderr.close()
         raise SystemExit(0) from None
     except OSError as error:
         _fail(f"{error.filename or 'a file'}: {error.strerror or error}.", 2)
-    except MemoryError:
+    except (MemoryError, RuntimeError) as error:
+        # PyTorch has no class of its own for memory that the CPU cannot give.
+        if isinstance(error, RuntimeError) and not re.search("(allocate|out of) memory", str(error)):
+            raise
         _fail("this does not fit into memory; try --low-memory, fewer explorers, or a smaller graph.", 2)
 
 

@@ -56,7 +56,10 @@ def fit(
         given["backbone_options"] = pairs(given["backbone_options"], "--backbone-option")
     if resume and force:
         raise GraphshiftError("--resume and --force: give one; the first goes on, the second starts anew.")
-    request = _resumed_request(resume, out) if dataset is None else _request(dataset, given, option, data_dir)
+    if dataset is None:
+        request = _resumed_request(resume, out, given, option, data_dir)
+    else:
+        request = _request(dataset, given, option, data_dir)
     method = request.given.get("method", "eerm")
     backbone, seed = request.given.get("backbone", "gcn"), request.given.get("seed", 0)
     folder = out or Path("runs") / f"{request.dataset}-{method}-{backbone}-{seed}"
@@ -93,7 +96,9 @@ def _request(dataset: str, given: dict[str, Any], option: list[str] | None, data
     return FitRequest(name, options | dataset_options(name, option, data_dir), merged)
 
 
-def _resumed_request(resume: bool, out: Path | None) -> FitRequest:
+def _resumed_request(
+    resume: bool, out: Path | None, given: dict[str, Any], option: list[str] | None, data_dir: Path | None
+) -> FitRequest:
     from graphshift.fitting import FitRequest
     from graphshift.settings import EERM_ONLY
     from graphshift.storage import read_json
@@ -103,10 +108,11 @@ def _resumed_request(resume: bool, out: Path | None) -> FitRequest:
     config = read_json(out / "config.json")
     try:
         idle = EERM_ONLY if config["settings"]["method"] != "eerm" else ()
-        given = {k: v for k, v in config["settings"].items() if k not in idle}
-        return FitRequest(config["dataset"], config["options"], given)
-    except (KeyError, TypeError) as error:
+        filed = {k: v for k, v in config["settings"].items() if k not in idle}
+        name, options = str(config["dataset"]), dict(config["options"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise GraphshiftError(f"{out / 'config.json'}: field {error} is missing; this is no run to resume.") from None
+    return FitRequest(name, options | dataset_options(name, option, data_dir), filed | given)
 
 
 def _show_result(result: dict[str, Any], folder: Path, as_json: bool) -> None:

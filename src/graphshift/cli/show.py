@@ -60,7 +60,7 @@ def toy(
         f"Section 3.1 on a random graph of {nodes} nodes, {environments} environments, {repeats} repeats",
         ["reading", "σ", "objective", "start", "learned θ1, θ2", "std. error", "closed form", "paper claims"],
         table,
-        note="reading 'proof': the model of the paper's proof; 'text': the process as Section 3.1 writes it (see the docs)",
+        note="reading 'proof': the model of the paper's proof; 'text': Section 3.1's own process (see the docs)",
     )
     if out is not None:
         print(f"loss surfaces drawn to {out}")

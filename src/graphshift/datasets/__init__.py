@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from graphshift.arguments import check_types
 from graphshift.datasets.artificial import cora, photo
 from graphshift.datasets.planted import planted
 from graphshift.datasets.planted_structure import planted_structure
@@ -44,6 +45,7 @@ def load(name: str, **options: Any) -> ShiftDataset:
     for option in options:
         if option not in known:
             raise GraphshiftError(f"dataset {name!r} has no option {option!r}; its options are {', '.join(known)}.")
+    check_types(f"dataset {name!r}", make, options)
     try:
         return make(**options)
     except TypeError as error:

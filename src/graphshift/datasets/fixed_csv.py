@@ -76,12 +76,13 @@ def read_table(path: Path, columns: Mapping[str, str], *, header: bool = True) -
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # fields that belong to no column
             warnings.simplefilter("ignore", RuntimeWarning)  # beyond float32; found below
+            # No `usecols`: with it, pandas takes rows of any length.
             frame = pd.read_csv(
-                path, header=0 if header else None, names=names, usecols=list(columns), dtype=dict(columns),
-                index_col=False, encoding="utf-8-sig", engine="c", compression=_compression(path),
+                path, header=0 if header else None, names=names, dtype=dict(columns), index_col=False,
+                encoding="utf-8-sig", engine="c", compression=_compression(path),
             )  # fmt: skip
         if _complete(frame, columns):
-            return Table(path, frame, header)
+            return Table(path, frame[list(columns)] if header else frame, header)
     except (ValueError, ArithmeticError, EOFError, OSError, zlib.error, csv.Error, pd.errors.ParserWarning) as error:
         if isinstance(error, GraphshiftError):
             raise

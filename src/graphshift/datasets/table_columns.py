@@ -171,7 +171,7 @@ def _fit_number(nodes: Table, column: pd.Series, rows: NDArray[np.bool_]) -> tup
     values = numbers(nodes, column)[rows]
     known = values[~np.isnan(values)]
     flag = len(known) < len(values)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         mean, scale = (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
     if not np.isfinite([mean, scale]).all():
         raise GraphshiftError(
@@ -223,7 +223,7 @@ def _scaled(spec: Number, nodes: Table, column: pd.Series, values: NDArray[np.fl
     missing = np.isnan(values)
     parts = []
     if spec.scale:
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             scaled = (np.where(missing, 0.0, (values - spec.mean) / spec.scale)).astype(np.float32)
         if not np.isfinite(scaled).all():
             row = int((~np.isfinite(scaled)).argmax())

@@ -184,7 +184,7 @@ def _split_lines(nodes: Table, guess: _Guess) -> list[str]:
         cuts = _cuts(nodes.frame[guess.time])
         return [
             "# Periods of time; a cut is the last time of its period. An environment's graph holds all nodes up to",
-            "# its cut, and the nodes of its period count. Proposed: half of the nodes train, later ones are kept apart.",
+            "# its cut, and the nodes of its period count. Proposed: half of the nodes train, the rest is later.",
             f"time = {_toml(guess.time)}",
             f"train_until = {_toml(cuts[0])}",
             f"val_until = {_toml(cuts[1])}",

@@ -1,0 +1,272 @@
+"""``graphshift data``: what datasets there are, what is in them, and their files."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphshift.cli.options import DataDir, Force, Json, Options, dataset_options, refuse_existing
+from graphshift.errors import GraphshiftError
+
+if TYPE_CHECKING:
+    from graphshift.datasets.catalogue import Entry
+    from graphshift.environments import ShiftDataset
+
+__all__ = ["data_app"]
+
+data_app = typer.Typer(name="data", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="a dataset's name")]
+
+_BAR_AFTER = 2.0  # seconds
+
+
+@data_app.command("list")
+def list_(data_dir: DataDir = None, json_: Json = False) -> None:
+    """List the datasets, and how many of their files are there."""
+    from graphshift.datasets.catalogue import CATALOGUE
+    from graphshift.datasets.files import data_directory
+    from graphshift.report.tables import print_table
+
+    folder = data_directory(data_dir)
+    rows = [
+        {
+            "dataset": e.name, "shift": e.shift, "summary": e.summary, "origin": e.origin, "files": len(e.sources),
+            "present": sum((folder / source.path).is_file() for source in e.sources),
+        }
+        for e in CATALOGUE.values()
+    ]  # fmt: skip
+    if json_:
+        _print_json({"data_dir": str(folder), "datasets": rows})
+        return
+    table = [
+        [row["dataset"], row["shift"], row["summary"], f"{row['present']} of {row['files']}" if row["files"] else "–"]
+        for row in rows
+    ]
+    print_table("datasets", ["name", "shift", "what", "files"], table, note=f"files: in {folder}; –: built in")
+
+
+@data_app.command()
+def info(
+    name: Name,
+    option: Options = None,
+    data_dir: DataDir = None,
+    figure: Annotated[
+        Path | None, typer.Option("--figure", metavar="FILE.png", help="draw a picture of the dataset")
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option("--kind", metavar="overview|sizes|rates|tsne", help="of picture; default: what suits the dataset"),
+    ] = None,
+    force: Force = False,
+    json_: Json = False,
+) -> None:
+    """Show sizes, degrees, labels, homophily and features of every environment."""
+    from graphshift.datasets import load
+    from graphshift.datasets.catalogue import entry
+    from graphshift.datasets.statistics import dataset_statistics
+
+    about = entry(name)
+    if kind is not None and figure is None:
+        raise GraphshiftError("--kind says what to draw; say where by --figure FILE.png.")
+    if figure is not None:
+        from graphshift.report.data_figures import checked_figure
+
+        refuse_existing(figure, force)
+        checked_figure(kind or about.figure, figure)
+    data = load(name, **dataset_options(name, option, data_dir))
+    rows = dataset_statistics(data)
+    if figure is not None:
+        from graphshift.report.data_figures import draw_dataset
+
+        draw_dataset(data, rows, figure, kind=kind or about.figure)
+    if json_:
+        _print_json(
+            {
+                "dataset": name, "shift": about.shift, "origin": about.origin, "task": data.task.kind,
+                "classes": data.task.num_classes, "metric": data.task.metric, "environments": rows,
+            }
+        )  # fmt: skip
+        return
+    _show_statistics(about, data, rows)
+    if figure is not None:
+        print(f"drawn to {figure}")
+
+
+@data_app.command()
+def verify(name: Name, data_dir: DataDir = None, json_: Json = False) -> None:
+    """Compare a dataset's files with what is known of them; status 2 if one is missing or wrong."""
+    from graphshift.datasets.catalogue import entry
+    from graphshift.datasets.files import data_directory
+    from graphshift.datasets.files import verify as verify_files
+
+    sources = entry(name).sources
+    rows = verify_files(name, sources, data_dir)
+    bad = [
+        f"  {row['path']}: {'not what its authors publish' if row['present'] else 'missing'}"
+        for row in rows
+        if not row["present"] or row["sha256"] == "wrong"
+    ]
+    if json_:
+        _print_json({"dataset": name, "ok": not bad, "files": rows})
+    elif not rows:
+        print(f"{name} is built in: there is no file to verify.")
+    else:
+        from graphshift.report.tables import print_table
+
+        table = [[row["path"], "yes" if row["present"] else "no", _size(row["size"]), row["sha256"]] for row in rows]
+        print_table(f"{name} in {data_directory(data_dir)}", ["file", "present", "bytes", "digest"], table)
+    if bad:
+        raise GraphshiftError(
+            f"dataset {name!r}: {len(bad)} of {len(rows)} files are missing or wrong; delete the wrong ones, then: "
+            f"graphshift data fetch {name}\n" + "\n".join(bad)
+        )
+
+
+@data_app.command()
+def fetch(name: Name, data_dir: DataDir = None, json_: Json = False) -> None:
+    """Download the files of a dataset that are missing."""
+    from graphshift.datasets.catalogue import entry
+    from graphshift.datasets.files import data_directory, require
+
+    sources = entry(name).sources
+    folder = data_directory(data_dir)
+    before = sum((folder / source.path).is_file() for source in sources)
+    require(name, sources, data_dir)
+    if json_:
+        _print_json({"dataset": name, "data_dir": str(folder), "files": len(sources), "fetched": len(sources) - before})
+    elif not sources:
+        print(f"{name} is built in: there is nothing to fetch.")
+    else:
+        print(f"{name}: {len(sources)} files in {folder}, {len(sources) - before} of them fetched now.")
+
+
+@data_app.command()
+def make(
+    name: Name,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="where to write nodes.csv and edges.csv")],
+    option: Options = None,
+    data_dir: DataDir = None,
+    max_mb: Annotated[int, typer.Option("--max-mb", metavar="N", help="refuse to write more than about this")] = 500,
+    force: Force = False,
+    json_: Json = False,
+) -> None:
+    """Write a dataset as tables: nodes.csv, edges.csv, and dataset.toml, which says how to read them back."""
+    from graphshift.datasets import load
+    from graphshift.datasets.catalogue import entry
+    from graphshift.datasets.export import estimated_bytes, export_tables, number_of_rows
+
+    entry(name)
+    refuse_existing(out, force)
+    data = load(name, **dataset_options(name, option, data_dir))
+    size = estimated_bytes(data) / 1e6
+    if size > max_mb:
+        raise GraphshiftError(
+            f"dataset {name!r}: its tables would have about {size:,.0f} MB, and --max-mb is {max_mb}; nothing was "
+            "written. Raise it if there is room."
+        )
+    with _bar("writing", number_of_rows(data)) as advance:
+        files = export_tables(data, out, advance)
+    nodes = sum(e.num_nodes for e in data.environments)
+    if json_:
+        sizes = {str(file): file.stat().st_size for file in files}
+        _print_json({"dataset": name, "environments": len(data.environments), "nodes": nodes, "written": sizes})
+        return
+    print(f"{name}: {len(data.environments)} environments with {nodes:,} nodes written to {out}")
+    for file in files:
+        print(f"  {file.name}: {_size(file.stat().st_size)} bytes")
+
+
+def _print_json(content: dict[str, Any]) -> None:
+    print(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _size(count: int | None) -> str:
+    return "–" if count is None else f"{count:,}"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f}"
+
+
+def _show_statistics(about: Entry, data: ShiftDataset, rows: list[dict[str, Any]]) -> None:
+    from graphshift.report.tables import print_table
+
+    task = data.task
+    kind = f"{task.kind}, {task.num_classes} classes" if task.is_classification else task.kind
+    print(f"{about.name}: {about.summary}")
+    print(f"{about.shift} shift · {kind} · {task.metric} · {rows[0]['features']:,} features · {about.origin}\n")
+    graph = [
+        [
+            row["role"], row["environment"], f"{row['nodes']:,}", f"{row['edges']:,}", f"{row['density']:.4f}",
+            f"{row['average_degree']:.1f}", f"{row['maximum_degree']:,}", f"{row['isolated']:,}",
+            _percent(row["homophily"]),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    edges = "directed edges" if any(row["directed"] for row in rows) else "edges"
+    print_table(
+        "graphs",
+        [
+            "role",
+            "environment",
+            "nodes",
+            edges,
+            "density",
+            "average degree",
+            "max. degree",
+            "isolated",
+            "homophily (%)",
+        ],
+        graph,
+    )
+    binary = task.kind == "binary"
+    labels = [
+        [
+            row["role"], row["environment"], "–" if row["classes"] is None else row["classes"],
+            f"{row['counted']:,}", _percent(row["label_rate"]),
+            _percent(row["positive_rate"] if binary else row["majority"]), f"{100 * row['feature_filling']:.2f}",
+            "–" if row["feature_shift"] is None else f"{row['feature_shift']:.3f}",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    print_table(
+        "labels and features",
+        ["role", "environment", "classes", "counted", "label rate (%)",
+         "positive (%)" if binary else "largest class (%)", "x filled (%)", "x shift"],
+        labels,
+        note=f"note: {about.note}" if about.note else "",
+    )  # fmt: skip
+
+
+@contextmanager
+def _bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error that shows after two seconds."""
+    started, done, progress = time.monotonic(), 0, None
+    task: Any = None
+
+    def advance(count: int) -> None:
+        nonlocal done, progress, task
+        done += count
+        if progress is None and time.monotonic() - started > _BAR_AFTER:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn(title), BarColumn(), TextColumn("{task.percentage:.0f} %"), TimeRemainingColumn())
+            progress = Progress(*columns, console=Console(stderr=True), transient=True)
+            task = progress.add_task(title, total=total)
+            progress.start()
+        if progress is not None:
+            progress.update(task, completed=done)
+
+    try:
+        yield advance
+    finally:
+        if progress is not None:
+            progress.stop()

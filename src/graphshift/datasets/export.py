@@ -1,0 +1,166 @@
+"""A dataset as plain tables that any program opens and that ``from_tables`` reads back."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphshift.environments import Environment, ShiftDataset
+from graphshift.errors import GraphshiftError
+from graphshift.sparse import Sparse
+from graphshift.storage import write_text
+
+__all__ = ["estimated_bytes", "export_tables", "number_of_rows"]
+
+_CHUNK = 1000  # rows
+_ROLES = ("train", "val", "tests")
+
+
+def estimated_bytes(data: ShiftDataset) -> int:
+    """About how large the tables of :func:`export_tables` will be: within a factor of two or so."""
+    total = 0
+    for e in data.environments:
+        values = e.x.value if isinstance(e.x, Sparse) else e.x
+        fraction = bool((values != values.round()).any())
+        total += e.num_nodes * (2 * e.num_features + 4 * len(e.name))
+        total += int(values.count_nonzero()) * (9 if fraction else 0)
+        total += _rows_of_edges(e, data) * (2 * len(e.name) + 14)
+    return total
+
+
+def export_tables(data: ShiftDataset, folder: Path, advance: Callable[[int], None] = lambda rows: None) -> list[Path]:
+    """Writes all environments of a dataset as ``nodes.csv``, ``edges.csv`` and ``dataset.toml``.
+
+    ``nodes.csv`` has the columns ``id`` (environment and node, as ``DE:17``), ``environment``, ``role``, ``node``,
+    ``label`` (empty where the node does not count), ``counted`` (0 or 1) and the features ``x0``, ``x1``, …;
+    ``edges.csv`` has ``source`` and ``target``, ids both, and ``weight`` if the graphs are weighted. An undirected
+    edge has one row, unless another environment is directed. ``dataset.toml`` names these columns as
+    :func:`~graphshift.datasets.tables.from_tables` wants them.
+
+    Args:
+        data: the dataset.
+        folder: is made if need be; files of these names are replaced, each when it is whole.
+        advance: is told how many rows were written since the last time; :func:`number_of_rows` is their sum.
+
+    Returns:
+        The files.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    nodes, edges, toml = (folder / name for name in ("nodes.csv", "edges.csv", "dataset.toml"))
+    with _whole_file(nodes) as file:
+        _write_nodes(data, file, advance)
+    with _whole_file(edges) as file:
+        _write_edges(data, file, advance)
+    write_text(toml, _toml(data))
+    return [nodes, edges, toml]
+
+
+def number_of_rows(data: ShiftDataset) -> int:
+    """How many rows the two tables will have together."""
+    return sum(e.num_nodes + _rows_of_edges(e, data) for e in data.environments)
+
+
+def _write_nodes(data: ShiftDataset, file: TextIO, advance: Callable[[int], None]) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    features = _feature_names(data)
+    writer.writerow(["id", "environment", "role", "node", "label", "counted", *features])
+    for role in _ROLES:
+        for e in getattr(data, role):
+            assert e.y is not None
+            labels = np.where(e.mask.numpy(), _texts(e.y.numpy()), "")
+            counted = e.mask.int().tolist()
+            for first in range(0, e.num_nodes, _CHUNK):
+                rows = range(first, min(first + _CHUNK, e.num_nodes))
+                for node, cells in zip(rows, _cells(e, rows), strict=True):
+                    writer.writerow([f"{e.name}:{node}", e.name, role, node, labels[node], counted[node], *cells])
+                advance(len(rows))
+
+
+def _write_edges(data: ShiftDataset, file: TextIO, advance: Callable[[int], None]) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    weighted = _weighted(data)
+    writer.writerow(["source", "target", *(["weight"] if weighted else [])])
+    for e in data.environments:
+        source, target = e.graph.edge_index.numpy()
+        weight = np.ones(source.size, dtype=np.float32) if e.graph.weight is None else e.graph.weight.numpy()
+        if _undirected(data):
+            once = source < target
+            source, target, weight = source[once], target[once], weight[once]
+        for first in range(0, source.size, _CHUNK):
+            part = slice(first, first + _CHUNK)
+            ends = ([f"{e.name}:{node}" for node in side[part].tolist()] for side in (source, target))
+            columns: list[Sequence[str]] = [*ends, *([_texts(weight[part]).tolist()] if weighted else [])]
+            writer.writerows(zip(*columns, strict=True))
+            advance(len(columns[0]))
+
+
+def _cells(e: Environment, rows: range) -> Iterator[list[str]]:
+    """The features of some nodes as text, a list for each."""
+    if not isinstance(e.x, Sparse):
+        yield from _texts(e.x[rows.start : rows.stop].numpy()).tolist()
+        return
+    bounds = e.x.pattern.rowptr[rows.start : rows.stop + 1].tolist()
+    columns = e.x.pattern.col[bounds[0] : bounds[-1]].tolist()
+    texts = _texts(e.x.value[bounds[0] : bounds[-1]].numpy()).tolist()
+    for first, last in zip(bounds, bounds[1:], strict=False):
+        cells = ["0"] * e.num_features
+        for i in range(first - bounds[0], last - bounds[0]):
+            cells[columns[i]] = texts[i]
+        yield cells
+
+
+def _texts(values: NDArray[Any]) -> NDArray[np.str_]:
+    """Numbers as the shortest text that reads back as the same float32."""
+    distinct, place = np.unique(values, return_inverse=True)
+    texts = np.array([str(value).removesuffix(".0") for value in distinct], dtype=np.str_)
+    return texts[place].reshape(values.shape)
+
+
+def _feature_names(data: ShiftDataset) -> list[str]:
+    return [f"x{i}" for i in range(data.train[0].num_features)]
+
+
+def _undirected(data: ShiftDataset) -> bool:
+    return all(e.graph.undirected for e in data.environments)
+
+
+def _weighted(data: ShiftDataset) -> bool:
+    return any(e.graph.weight is not None for e in data.environments)
+
+
+def _rows_of_edges(e: Environment, data: ShiftDataset) -> int:
+    return e.graph.num_edges // 2 if _undirected(data) else e.graph.num_edges
+
+
+def _toml(data: ShiftDataset) -> str:
+    options = {
+        "name": data.name, "nodes": "nodes.csv", "edges": "edges.csv", "id": "id", "label": "label",
+        "environments": "environment", **{role: [e.name for e in getattr(data, role)] for role in _ROLES},
+        "task": data.task.kind, "metric": data.task.metric, "undirected": _undirected(data),
+        **({"weight": "weight"} if _weighted(data) else {}), "features": _feature_names(data),
+    }  # fmt: skip
+    # JSON's strings, lists and booleans are TOML's, but for one character.
+    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in options.items()]
+    return "# graphshift fit dataset.toml\n\n[data]\n" + "\n".join(lines).replace("\x7f", "\\u007f") + "\n"
+
+
+@contextlib.contextmanager
+def _whole_file(path: Path) -> Iterator[TextIO]:
+    """A text file that is there only when it is whole."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "w", encoding="utf-8", newline="") as file:
+            yield file
+        os.replace(temporary, path)
+    except OSError as error:
+        raise GraphshiftError(f"{path}: cannot be written: {error.strerror or error}.") from None
+    finally:
+        temporary.unlink(missing_ok=True)

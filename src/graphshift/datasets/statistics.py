@@ -1,0 +1,123 @@
+"""What environments look like side by side: the columns of the paper's Table 1 and Twitch table, and what moves."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from graphshift.environments import Environment, ShiftDataset
+from graphshift.graphs import Graph
+from graphshift.sparse import Sparse
+
+__all__ = ["dataset_statistics", "environment_statistics"]
+
+
+def environment_statistics(environment: Environment) -> dict[str, Any]:
+    """The statistics of one environment, in time linear in its edges and features.
+
+    The paper's Twitch table counts degrees in the direction in which the files have the edges, and cuts digits off
+    instead of rounding; :func:`~graphshift.datasets.twitch.twitch` with ``one_way=True`` gives all its figures.
+
+    Returns:
+        As JSON values, None where one has no meaning:
+
+        - ``environment``, ``nodes``, ``counted`` (nodes), ``features``, ``directed``;
+        - ``edges``: an undirected edge counts once, a directed one as it is;
+        - ``density``: pairs of nodes that are joined, in whatever direction, out of all pairs;
+        - ``average_degree``, ``maximum_degree``: of the neighbours that a node receives from, so that an undirected
+          edge counts at both of its ends and a directed one at its target; weights do not matter;
+        - ``isolated``: nodes without any edge;
+        - ``classes``: how many the counted nodes have; ``class_shares`` and ``majority``, the largest share;
+        - ``label_rate``: counted nodes out of all; ``positive_rate``: class 1 among the counted, if binary;
+        - ``homophily``: edges that join equal labels out of those that join counted nodes;
+        - ``feature_filling``: non-zeros out of all values of ``x``.
+    """
+    graph, nodes = environment.graph, environment.num_nodes
+    received = graph.pattern.rowptr.diff()
+    sent = torch.bincount(graph.pattern.col, minlength=nodes)
+    joined = _joined_pairs(graph)
+    values = environment.x.value if isinstance(environment.x, Sparse) else environment.x
+    return {
+        "environment": environment.name,
+        "nodes": nodes,
+        "counted": int(environment.mask.sum()),
+        "features": environment.num_features,
+        "directed": not graph.undirected,
+        "edges": joined if graph.undirected else graph.num_edges,
+        "density": 2 * joined / (nodes * (nodes - 1)) if nodes > 1 else 0.0,
+        "average_degree": graph.num_edges / nodes,
+        "maximum_degree": int(received.max()),
+        "isolated": int(((received == 0) & (sent == 0)).sum()),
+        "label_rate": float(environment.mask.sum()) / nodes,
+        **_label_statistics(environment),
+        "feature_filling": int(values.count_nonzero()) / (nodes * environment.num_features),
+    }
+
+
+def dataset_statistics(data: ShiftDataset) -> list[dict[str, Any]]:
+    """The statistics of every environment, with its ``role`` and its ``feature_shift``.
+
+    The shift is the distance of the counted nodes' mean features from those of training, in units of the training
+    nodes' root mean square distance from their own mean: 0 if the means agree, 1 if they are as far apart as a training
+    node usually is from the centre. None if all training nodes are alike.
+    """
+    moments = {e.name: _moments(e) for e in data.environments}
+    training = [moments[e.name] for e in data.train]
+    count = sum(m.count for m in training)
+    centre = torch.stack([m.total for m in training]).sum(dim=0) / count
+    spread = (sum(m.squares for m in training) / count - float(centre.square().sum())) ** 0.5
+    rows = []
+    for role in ("train", "val", "tests"):
+        for environment in getattr(data, role):
+            own = moments[environment.name]
+            distance = float((own.total / own.count - centre).norm())
+            shift = distance / spread if isinstance(spread, float) and spread > 0 else None
+            rows.append({"role": role, **environment_statistics(environment), "feature_shift": shift})
+    return rows
+
+
+def _joined_pairs(graph: Graph) -> int:
+    if graph.undirected:
+        return graph.num_edges // 2
+    pattern = graph.pattern
+    ones = torch.ones(graph.num_edges, dtype=torch.bool).numpy()
+    A = scipy.sparse.csr_array((ones, pattern.col.cpu().numpy(), pattern.rowptr.cpu().numpy()), shape=pattern.shape)
+    both_ways = A.multiply(A.T.tocsr()).nnz  # scipy transposes by counting and merges rows: linear
+    return graph.num_edges - both_ways // 2
+
+
+def _label_statistics(environment: Environment) -> dict[str, Any]:
+    task = environment.task
+    if environment.y is None or not task.is_classification:
+        return dict.fromkeys(("classes", "class_shares", "majority", "positive_rate", "homophily"))
+    shares = torch.bincount(environment.labels, minlength=task.num_classes).double() / environment.labels.numel()
+    row, col = environment.graph.pattern.row, environment.graph.pattern.col
+    between = environment.mask[row] & environment.mask[col]
+    equal = between & (environment.y[row] == environment.y[col])
+    return {
+        "classes": int((shares > 0).sum()),
+        "class_shares": shares.tolist(),
+        "majority": float(shares.max()),
+        "positive_rate": float(shares[1]) if task.kind == "binary" else None,
+        "homophily": int(equal.sum()) / int(between.sum()) if bool(between.any()) else None,
+    }
+
+
+class _Moments(NamedTuple):
+    count: int
+    total: Tensor  # of each column over the counted nodes
+    squares: float  # of all values of the counted nodes
+
+
+def _moments(environment: Environment) -> _Moments:
+    x, mask = environment.x, environment.mask
+    if isinstance(x, Sparse):
+        value = torch.where(mask[x.pattern.row], x.value, 0).double()
+        total = torch.zeros(x.shape[1], dtype=torch.float64).index_add(0, x.pattern.col, value)
+    else:
+        value = x[mask].double()
+        total = value.sum(dim=0)
+    return _Moments(int(mask.sum()), total, float(value.square().sum()))

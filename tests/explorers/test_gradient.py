@@ -1,0 +1,89 @@
+"""The gradient-guided explorer against finite differences and against random edits."""
+
+import pytest
+import torch
+
+from graphshift import explorers
+from graphshift.backbones import SAGE
+from graphshift.errors import GraphshiftError
+from graphshift.explorers import Gradient, Random
+from graphshift.graphs import Graph
+from reference import KINDS, random_data
+
+
+def problem(kind="undirected", nodes=24, seed=0):
+    """A graph, and the risk of a fixed SAGE on it as a function of the graph, in float64."""
+    torch.manual_seed(seed)
+    graph = explorers.as_graph(random_data(nodes, density=6 / nodes, seed=seed, **KINDS[kind]))
+    backbone = SAGE(4, 3).double().eval()
+    x, y = torch.randn(nodes, 4, dtype=torch.float64), torch.randint(3, (nodes,))
+
+    def risk(graph):
+        weight = torch.ones(graph.num_edges) if graph.weight is None else graph.weight
+        wide = Graph(graph.num_nodes, graph.keys, weight.double(), undirected=graph.undirected)
+        return torch.nn.functional.cross_entropy(backbone(x, wide), y)
+
+    return graph, risk
+
+
+def test_first_order_gains_are_the_finite_differences_of_flips():
+    graph, risk = problem()
+    explorer = Gradient(1, raises=True, candidates=3, seed=1)
+    tried, weight = explorer._with_candidates(graph, both=True)
+    assert risk(tried).item() == pytest.approx(risk(graph).item(), abs=1e-12)  # weight 0 changes nothing
+    (gradient,) = torch.autograd.grad(risk(tried), weight)
+    step = 1e-4
+    for entry in range(0, tried.num_edges, 7):
+        values = []
+        for sign in (1, -1):
+            moved = weight.detach().double().clone()
+            moved[entry] += sign * step
+            values.append(risk(Graph(graph.num_nodes, tried.keys, moved, undirected=False)).item())
+        assert gradient[entry].item() == pytest.approx((values[0] - values[1]) / (2 * step), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["undirected", "directed"])
+@pytest.mark.parametrize("seed", range(4))
+def test_it_moves_the_risk_in_its_direction_and_further_than_chance(kind, seed):
+    graph, risk = problem(kind, nodes=40, seed=seed)
+    here = risk(graph).item()
+    up = risk(Gradient(1, raises=True, seed=seed).propose(graph, risk).graph).item()
+    down = risk(Gradient(1, raises=False, seed=seed).propose(graph, risk).graph).item()
+    chance = [abs(risk(Random(1, seed=k).propose(graph).graph).item() - here) for k in range(20)]
+    assert up - here > max(chance)
+    assert here - down > max(chance)
+
+
+def test_the_number_of_flips_and_the_kind_of_graph_are_as_asked():
+    graph, risk = problem(nodes=40)
+    view = Gradient(2, raises=True, candidates=10, seed=0).propose(graph, risk)
+    assert view.graph.undirected
+    assert view.flips.numel() <= 2 * 2 * graph.num_nodes  # both directions of nodes · s pairs
+    changed = set(view.graph.keys.tolist()) ^ set(graph.keys.tolist())
+    assert changed == set(view.flips.tolist())
+    assert {(k % 40) * 40 + k // 40 for k in changed} == changed
+    single = Gradient(1, raises=True, directed=True, seed=0).propose(graph, risk)
+    assert not single.graph.undirected
+    assert single.flips.numel() <= graph.num_nodes
+
+
+def test_the_weights_of_a_weighted_graph_stay_on_the_edges_that_stay():
+    graph, risk = problem("weighted")
+    view = Gradient(1, raises=True, seed=0).propose(graph, risk)
+    before = dict(zip(graph.keys.tolist(), graph.weight.tolist(), strict=True))
+    after = dict(zip(view.graph.keys.tolist(), view.graph.weight.tolist(), strict=True))
+    kept = before.keys() & after.keys()
+    assert kept
+    assert all(before[key] == after[key] for key in kept)
+
+
+def test_it_needs_the_risk_and_sound_numbers():
+    graph, risk = problem()
+    with pytest.raises(GraphshiftError, match="needs the risk"):
+        Gradient().propose(graph)
+    with pytest.raises(GraphshiftError, match="candidates is -1"):
+        Gradient(candidates=-1)
+    empty = Graph(5, torch.empty(0, dtype=torch.int64), undirected=True)
+    assert Gradient(1, candidates=0).propose(empty, lambda g: g.weight.sum()).flips.numel() == 0
+    alone = Graph(1, torch.empty(0, dtype=torch.int64), undirected=True)
+    assert Gradient().propose(alone, risk).graph is alone

@@ -1,0 +1,71 @@
+"""Seeds: derived parts do not collide, and the caller's random state is given back."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from graphshift.randomness import derive_seed, isolated, rng_state, set_rng_state
+
+CPU = torch.device("cpu")
+
+
+def test_a_derived_seed_is_the_same_for_the_same_path() -> None:
+    assert derive_seed(3, 2, 1) == derive_seed(3, 2, 1)
+
+
+def test_derived_seeds_do_not_collide() -> None:
+    # Those that are used: the whole run, held-out nodes, explorers of environment m and view k, built-in data.
+    paths = [
+        (),
+        *((1, i) for i in range(20)),
+        *((2, m, k) for m, k in itertools.product(range(20), repeat=2)),
+        (11,),
+        (12,),
+    ]
+    seeds = {derive_seed(seed, *path) for seed in range(5) for path in paths}
+    assert len(seeds) == 5 * len(paths)
+
+
+def test_derived_seeds_suit_torch_generators_and_are_well_mixed() -> None:
+    seeds = [derive_seed(i) for i in range(2000)]
+    assert all(0 <= seed < 2**63 for seed in seeds)
+    for seed in (min(seeds), max(seeds)):
+        torch.Generator().manual_seed(seed)
+    bits = np.array([[seed >> bit & 1 for bit in range(63)] for seed in seeds]).mean(axis=0)
+    assert np.abs(bits - 0.5).max() < 0.06  # 5 standard errors
+
+
+def test_isolated_gives_the_random_state_back_and_depends_on_its_seed_alone() -> None:
+    torch.manual_seed(11)
+    expected = torch.rand(3)
+    torch.manual_seed(11)
+    with isolated(5, CPU):
+        inside = torch.rand(3)
+    assert torch.equal(torch.rand(3), expected)
+    torch.manual_seed(99)
+    with isolated(5, CPU):
+        assert torch.equal(torch.rand(3), inside)
+    with isolated(6, CPU):
+        assert not torch.equal(torch.rand(3), inside)
+
+
+def test_isolated_gives_the_random_state_back_after_an_error() -> None:
+    before = torch.get_rng_state()
+    with pytest.raises(RuntimeError, match="inside"), isolated(5, CPU):
+        torch.rand(3)
+        raise RuntimeError("inside")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_state_taken_back_gives_the_same_draws() -> None:
+    torch.manual_seed(4)
+    torch.rand(7)
+    state = rng_state(CPU)
+    expected = torch.rand(5)
+    torch.rand(100)
+    set_rng_state(state, CPU)
+    assert torch.equal(torch.rand(5), expected)
