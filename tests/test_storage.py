@@ -75,7 +75,7 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
         with pytest.raises(GraphshiftError, match="no such file") as caught:
             read(tmp_path / "none")
         assert str(tmp_path / "none") in str(caught.value)
-        with pytest.raises(GraphshiftError, match="cannot be read|not a whole") as caught:
+        with pytest.raises(GraphshiftError, match=r"cannot be read|not a whole") as caught:
             read(tmp_path)
         assert str(tmp_path) in str(caught.value)
 

@@ -122,6 +122,11 @@ class Model(BaseEstimator):
                     f"environment {environment.name!r} has a {theirs.kind} task with {theirs.num_classes} classes, and "
                     f"the model was trained for {ours.kind} with {ours.num_classes}; it cannot be scored there."
                 )
+            if not bool(torch.isfinite(output).all()):
+                raise GraphshiftError(
+                    f"environment {environment.name!r}: the model predicts NaN or infinite values, so it has no score; "
+                    "train it with a lower learning rate, or scale the columns of `x`."
+                )
             return environment.score(output)
 
         return self._each(graphs, measure)

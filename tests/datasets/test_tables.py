@@ -86,9 +86,7 @@ def test_each_value_is_an_environment_with_the_graph_that_networkx_induces() -> 
 
 def test_each_period_has_the_graph_of_all_nodes_up_to_its_end_and_counts_its_own() -> None:
     nodes, edges = world()
-    with pytest.raises(
-        GraphshiftWarning, match=r"left out \d+ nodes whose year is after the last cut"
-    ):  # 2015 and later
+    with pytest.raises(GraphshiftWarning, match=r"left out \d+ nodes whose year is after the last cut"):
         from_tables(nodes, edges, **YEARS | {"test_until": 2014})
     data = from_tables(nodes, edges, weight="weight", features=["age", "job"], **YEARS)
     assert [e.name for e in data.environments] == ["≤2010", "2011–2012", "2013–2014", "2015"]

@@ -98,14 +98,13 @@ def trained(steps: int = 4, *, count: int = 1, seed: int = 0, make: Any = learne
 
 def test_what_explorers_learn_reaches_the_gnn() -> None:
     def weights(lr: float, **options: Any) -> dict[str, torch.Tensor]:
-        method = trained(make=lambda m, k: learner(m, k, lr=lr), **options)
+        method = trained(make=lambda m, k: learner(m, k, lr=lr), explorers=3, **options)
         return method.backbone.state_dict()
 
     assert not identical(weights(0.5), weights(0.0))
     # What decides only how explorers learn changes nothing if they do not.
     assert identical(weights(0.0), weights(0.0, credit="difference"))
-    assert not identical(weights(0.5), weights(0.5, reset_explorers=True))
-    assert identical(weights(0.0), weights(0.0, reset_explorers=True))
+    assert not identical(weights(0.5), weights(0.5, credit="difference"))
     control = [
         trained(make=lambda m, k: Random(2, seed=k), reset_explorers=r, credit=c).backbone.state_dict()
         for r, c in ((False, "shared"), (True, "shared"), (False, "difference"))
@@ -129,8 +128,8 @@ def test_every_parameter_and_every_logit_that_should_move_does(name: str, low_me
     backbone = BACKBONES[name](5, 3, hidden_channels=6, num_layers=3, dropout=0.1)
     before = copied(dict(backbone.named_parameters()))
     method = trained(2, backbone=backbone, count=2, low_memory=low_memory)
-    still = [n for n, p in backbone.named_parameters() if torch.equal(p, before[n])]
-    assert still == []
+    still = {n for n, p in backbone.named_parameters() if torch.equal(p, before[n])}
+    assert still <= {"layers.0.bias", "layers.1.bias"}  # batch normalisation takes them off
     for row in method.explorers:
         for explorer in row:
             # The MLP sees no edges: all its views have one risk, and nothing is to be learned but rounding.
@@ -195,7 +194,7 @@ def test_running_statistics_are_those_of_the_last_views_alone(low_memory: bool) 
             lambda m, k: Watching(log, m, k),
             explorers=2,
             inner_steps=3,
-            low_memory=low_memory,  # noqa: B023
+            low_memory=low_memory,
         )
         method.step(training, 0.0)
         for _, (m, _), view, _ in [entry for entry in log if entry[0] == "propose"][-4:]:

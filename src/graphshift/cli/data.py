@@ -25,6 +25,7 @@ data_app = typer.Typer(name="data", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="a dataset's name")]
 
 _BAR_AFTER = 2.0  # seconds
+_FEW_CLASSES = 6  # whose shares fit into a table
 
 
 @data_app.command("list")
@@ -226,20 +227,21 @@ def _show_statistics(about: Entry, data: ShiftDataset, rows: list[dict[str, Any]
         ],
         graph,
     )
-    binary = task.kind == "binary"
+    binary, few = task.kind == "binary", 2 < task.num_classes <= _FEW_CLASSES
     labels = [
         [
             row["role"], row["environment"], "–" if row["classes"] is None else row["classes"],
             f"{row['counted']:,}", _percent(row["label_rate"]),
             _percent(row["positive_rate"] if binary else row["majority"]), f"{100 * row['feature_filling']:.2f}",
             "–" if row["feature_shift"] is None else f"{row['feature_shift']:.3f}",
+            *([" ".join(f"{100 * share:.0f}" for share in row["class_shares"])] if few else []),
         ]
         for row in rows
     ]  # fmt: skip
     print_table(
         "labels and features",
         ["role", "environment", "classes", "counted", "label rate (%)",
-         "positive (%)" if binary else "largest class (%)", "x filled (%)", "x shift"],
+         "positive (%)" if binary else "largest class (%)", "x filled (%)", "x shift", *(["class shares (%)"] if few else [])],
         labels,
         note=f"note: {about.note}" if about.note else "",
     )  # fmt: skip

@@ -8,9 +8,13 @@ from typing import Any
 
 from graphshift.arguments import check_types
 from graphshift.datasets.artificial import cora, photo
+from graphshift.datasets.arxiv import arxiv
+from graphshift.datasets.elliptic import elliptic
+from graphshift.datasets.facebook100 import facebook100
 from graphshift.datasets.planted import planted
 from graphshift.datasets.planted_structure import planted_structure
 from graphshift.datasets.pubmed import pubmed_temporal
+from graphshift.datasets.twitch import twitch
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError
 
@@ -22,6 +26,10 @@ DATASETS: dict[str, Callable[..., ShiftDataset]] = {
     "planted-structure": planted_structure,
     "cora": cora,
     "photo": photo,
+    "twitch": twitch,
+    "facebook100": facebook100,
+    "elliptic": elliptic,
+    "arxiv": arxiv,
     "pubmed-temporal": pubmed_temporal,
 }
 

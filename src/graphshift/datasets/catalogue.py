@@ -48,12 +48,12 @@ CATALOGUE = {
         Entry("planted", "random graph; spurious features change", "planted", "built in"),
         Entry("planted-structure", "random graphs; homophily falls to 0 over the tests", "planted", "built in"),
         Entry(
-            "cora", "2,708 papers in ten environments; made labels and spurious features", "artificial",
+            "cora", "papers (2,708) in ten environments; made labels and spurious features", "artificial",
             "Yang et al. 2016 (Planetoid); shift after Wu et al. 2022", CORA_SOURCES,
             note="the paper's 2,703 nodes are a slip, and of its 10 classes those count that some node has.",
         ),
         Entry(
-            "photo", "7,650 goods in ten environments; made labels and spurious features", "artificial",
+            "photo", "goods (7,650) in ten environments; made labels and spurious features", "artificial",
             "Shchur et al. 2018 (Amazon-Photo); shift after Wu et al. 2022", PHOTO_SOURCES,
             note="of the paper's 10 classes those count that some node has.",
         ),
@@ -71,11 +71,11 @@ CATALOGUE = {
             "Weber et al. 2019 (Kaggle)", ELLIPTIC_SOURCES, "rates",
         ),
         Entry(
-            "arxiv", "169,343 computer science papers by year; 40 subject areas", "temporal",
+            "arxiv", "computer science papers (169,343) by year; 40 subject areas", "temporal",
             "Hu et al. 2020 (Open Graph Benchmark)", ARXIV_SOURCES, "tsne",
         ),
         Entry(
-            "pubmed-temporal", "19,717 papers on diabetes by year; its type", "temporal",
+            "pubmed-temporal", "papers (19,717) on diabetes by year; its type", "temporal",
             "Yang et al. 2016 (Planetoid); years: Passos et al. 2024", PUBMED_SOURCES, "tsne",
         ),
     )

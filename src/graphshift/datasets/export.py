@@ -7,6 +7,7 @@ import csv
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -110,7 +111,7 @@ def _cells(e: Environment, rows: range) -> Iterator[list[str]]:
     bounds = e.x.pattern.rowptr[rows.start : rows.stop + 1].tolist()
     columns = e.x.pattern.col[bounds[0] : bounds[-1]].tolist()
     texts = _texts(e.x.value[bounds[0] : bounds[-1]].numpy()).tolist()
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in pairwise(bounds):
         cells = ["0"] * e.num_features
         for i in range(first - bounds[0], last - bounds[0]):
             cells[columns[i]] = texts[i]

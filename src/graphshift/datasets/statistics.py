@@ -66,15 +66,15 @@ def dataset_statistics(data: ShiftDataset) -> list[dict[str, Any]]:
     """
     moments = {e.name: _moments(e) for e in data.environments}
     training = [moments[e.name] for e in data.train]
-    count = sum(m.count for m in training)
-    centre = torch.stack([m.total for m in training]).sum(dim=0) / count
-    spread = (sum(m.squares for m in training) / count - float(centre.square().sum())) ** 0.5
+    nodes = sum(m.nodes for m in training)
+    centre = torch.stack([m.total for m in training]).sum(dim=0) / nodes
+    variance = sum(m.squares for m in training) / nodes - float(centre.square().sum())
     rows = []
     for role in ("train", "val", "tests"):
         for environment in getattr(data, role):
             own = moments[environment.name]
-            distance = float((own.total / own.count - centre).norm())
-            shift = distance / spread if isinstance(spread, float) and spread > 0 else None
+            distance = float((own.total / own.nodes - centre).norm())
+            shift = distance / variance**0.5 if variance > 1e-12 else None
             rows.append({"role": role, **environment_statistics(environment), "feature_shift": shift})
     return rows
 
@@ -107,7 +107,7 @@ def _label_statistics(environment: Environment) -> dict[str, Any]:
 
 
 class _Moments(NamedTuple):
-    count: int
+    nodes: int
     total: Tensor  # of each column over the counted nodes
     squares: float  # of all values of the counted nodes
 

@@ -25,7 +25,7 @@ __all__ = ["FIGURES", "checked_figure", "draw_dataset"]
 Rows = Sequence[Mapping[str, Any]]
 
 _ROLES = {"train": COLOURS[0], "val": COLOURS[3], "tests": COLOURS[1]}
-_CLASSES = (*COLOURS, "#56B4E9", "#F0E442")  # the rest of Okabe and Ito
+_MOST_CLASSES = 8  # with a colour of their own
 _OTHERS = "#DDDDDD"
 _SUFFIXES = (".png", ".svg", ".pdf")
 _SAMPLE = 2000  # nodes of a t-SNE
@@ -94,7 +94,7 @@ def _tsne(data: ShiftDataset, rows: Rows) -> Figure:
         shown = np.flatnonzero(np.isin(group_of, [*seen, *([] if panel is None else [panel])]))
         shown = random.permutation(shown)  # so that no group hides another
         colours = np.array([_ROLES[role] for role, _ in groups])[group_of[shown]]
-        ax.scatter(*points[shown].T, c=colours, s=9, alpha=0.7, linewidths=0)
+        ax.scatter(points[shown, 0], points[shown, 1], c=colours, s=9, alpha=0.7, linewidths=0)
         ax.set(xticks=[], yticks=[])
         if panel is not None:
             name = groups[panel][1][0].name
@@ -189,20 +189,22 @@ def _role_label(role: str, group: Sequence[Environment]) -> str:
 
 def _class_shares(ax: Axes, rows: Rows) -> None:
     """Stacked bars; beyond eight classes the largest of training stand for themselves, the others together."""
+    from matplotlib import colormaps
+
     shares = 100 * np.array([row["class_shares"] for row in rows])
     training = [row["role"] == "train" for row in rows]
-    order = range(shares.shape[1])
-    if shares.shape[1] > len(_CLASSES):
-        order = np.argsort(-shares[training].mean(axis=0), kind="stable")[: len(_CLASSES)].tolist()
+    many = shares.shape[1] > _MOST_CLASSES
+    order = np.argsort(-shares[training].mean(axis=0), kind="stable")[:_MOST_CLASSES] if many else range(shares.shape[1])
     names = [row["environment"] for row in rows]
     bottom = np.zeros(len(rows))
-    for colour, k in zip(_CLASSES, order, strict=False):
+    # Another scale than that of the roles, and one that is told apart by its lightness.
+    for colour, k in zip(colormaps["viridis"](np.linspace(0.08, 0.97, len(order))), order, strict=True):
         ax.bar(names, shares[:, k], bottom=bottom, color=colour, label=f"class {k}", edgecolor="white", linewidth=0.4)
         bottom += shares[:, k]
-    if shares.shape[1] > len(_CLASSES):
+    if many:
         ax.bar(names, 100 - bottom, bottom=bottom, color=_OTHERS, label="others")
     ax.set(ylabel="nodes that count (%)", ylim=(0, 100), title="class shares")
-    ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, reverse=True)
 
 
 def _degrees(ax: Axes, data: ShiftDataset) -> None:
@@ -222,7 +224,7 @@ def _degrees(ax: Axes, data: ShiftDataset) -> None:
     ax.set(xscale="log", yscale="log", xlabel="degree d", ylabel="share of nodes", title="nodes of degree d or more")
     ax.grid(alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    ax.legend(fontsize=7, frameon=False, **({} if shared else {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}))
 
 
 def _ccdf(degree: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
