@@ -45,7 +45,10 @@ def test_python_on_the_page_runs(page, tmp_path):
 
 def test_the_documentation_builds(tmp_path):
     pytest.importorskip("mkdocs", reason="documentation tools are not installed")
-    run(["-m", "mkdocs", "build", "--strict", "-q", "-f", str(ROOT / "mkdocs.yml"), "-d", str(tmp_path / "site")], tmp_path)
+    run(
+        ["-m", "mkdocs", "build", "--strict", "-q", "-f", str(ROOT / "mkdocs.yml"), "-d", str(tmp_path / "site")],
+        tmp_path,
+    )
     page = (tmp_path / "site" / "concepts.html").read_text(encoding="utf-8")
     assert "<math" in page
     assert "arithmatex" not in page

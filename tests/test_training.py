@@ -246,7 +246,7 @@ def test_the_same_seed_gives_the_same_bits_and_the_user_keeps_their_random_state
     first = model.fit(data.train, data.val)
     history, weights = without_seconds(first.history_), first.backbone_.state_dict()
     torch.manual_seed(2)
-    np.random.seed(3)  
+    np.random.seed(3)
     before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()
     second = model.fit(data.train, data.val)
     assert torch.equal(torch.get_rng_state(), before)

@@ -384,6 +384,7 @@ def _checked_labels(name: str, y: Any, mask: Tensor, task: Task) -> Tensor:
         node = int(outside.nonzero()[0])
         raise GraphshiftError(
             f"environment {name!r}: {int(outside.sum())} counted nodes have a class outside 0…{task.num_classes - 1}, "
-            f"first node {node}: {int(y[node])}; correct the labels or take these nodes out of `mask`."
+            f"first node {node}: {int(y[node])}; correct the labels, take these nodes out of `mask`, or pass a `task` "
+            "with more classes."
         )
     return y

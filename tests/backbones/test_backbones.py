@@ -215,3 +215,8 @@ def test_a_users_backbone_is_copied_and_used_as_it_is(undirected: Data) -> None:
     assert copied is not mine
     torch.testing.assert_close(copied(undirected.x, graph_of(undirected)), mine(undirected.x, graph_of(undirected)))
     assert not any(a is b for a, b in zip(copied.parameters(), mine.parameters(), strict=True))
+
+
+def test_options_beside_a_users_module_are_refused(undirected: Data) -> None:
+    with pytest.raises(GraphshiftError, match="for named backbones"):
+        make_backbone(torch.nn.Linear(5, 2), 5, 2, hidden_channels=4, num_layers=2, dropout=0.0, options={"heads": 2})

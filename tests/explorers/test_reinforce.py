@@ -9,7 +9,7 @@ from torch_geometric.utils import is_undirected
 
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
-from graphshift.explorers import EXPLORERS, Explorer, Random, Reinforce, SparsePolicy, View
+from graphshift.explorers import EXPLORERS, Explorer, Gradient, Random, Reinforce, SparsePolicy, View
 from graphshift.graphs import Graph
 from graphshift.risks import difference_rewards, variance
 from policies import logits_of, probabilities_of
@@ -116,7 +116,7 @@ def test_impossible_options_are_refused(options: dict[str, float], words: str) -
 
 
 def test_explorers_by_name() -> None:
-    assert {"reinforce": Reinforce, "random": Random} == EXPLORERS
+    assert {"reinforce": Reinforce, "random": Random, "gradient": Gradient} == EXPLORERS
     assert issubclass(Reinforce, Explorer)
 
 

@@ -8,12 +8,12 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform, Compose, NormalizeFeatures
 from torch_geometric.utils import is_undirected
 
-from graphshift.errors import GraphshiftWarning
-from graphshift.explorers import EXPLORERS
+from graphshift.errors import GraphshiftError, GraphshiftWarning
+from graphshift.explorers import EXPLORERS, Random
 from reference import dense_of, random_data, same_tensors
 
 
-@pytest.fixture(params=EXPLORERS)
+@pytest.fixture(params=[name for name, explorer in EXPLORERS.items() if not explorer.needs_risk])
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -70,3 +70,10 @@ def test_edges_are_repaired_with_a_warning(name: str) -> None:
     with pytest.warns(GraphshiftWarning, match="removed 1 self-loops"):
         made = EXPLORERS[name](1)(data)
     assert not made.has_self_loops()
+
+
+def test_other_edge_attributes_are_refused():
+    data = random_data()
+    data.edge_attr = torch.ones(data.num_edges, 2)
+    with pytest.raises(GraphshiftError, match="edge_attr"):
+        Random(1)(data)

@@ -53,6 +53,8 @@ def make_backbone(
         options: options of the named backbone, such as ``{"heads": 2}``.
     """
     if isinstance(backbone, nn.Module):
+        if options:
+            raise GraphshiftError(f"backbone_options {options} are for named backbones; your own module has its own.")
         module = copy.deepcopy(backbone)
         return module if isinstance(module, Backbone) else ModuleBackbone(module)
     if backbone not in BACKBONES:

@@ -159,12 +159,13 @@ def make(
     json_: Json = False,
 ) -> None:
     """Write a dataset as tables: nodes.csv, edges.csv, and dataset.toml, which says how to read them back."""
+    refuse_existing(out, force)
+
     from graphshift.datasets import load
     from graphshift.datasets.catalogue import entry
     from graphshift.datasets.export import estimated_bytes, export_tables, number_of_rows
 
     entry(name)
-    refuse_existing(out, force)
     data = load(name, **dataset_options(name, option, data_dir))
     size = estimated_bytes(data) / 1e6
     if size > max_mb:
@@ -238,13 +239,10 @@ def _show_statistics(about: Entry, data: ShiftDataset, rows: list[dict[str, Any]
         ]
         for row in rows
     ]  # fmt: skip
-    print_table(
-        "labels and features",
-        ["role", "environment", "classes", "counted", "label rate (%)",
-         "positive (%)" if binary else "largest class (%)", "x filled (%)", "x shift", *(["class shares (%)"] if few else [])],
-        labels,
-        note=f"note: {about.note}" if about.note else "",
-    )  # fmt: skip
+    columns = ["role", "environment", "classes", "counted", "label rate (%)"]
+    columns += ["positive (%)" if binary else "largest class (%)", "x filled (%)", "x shift"]
+    note = f"note: {about.note}" if about.note else ""
+    print_table("labels and features", columns + ["class shares (%)"] * few, labels, note=note)
 
 
 @contextmanager

@@ -100,6 +100,12 @@ class Explorer(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """A copy of the data with edited edges: the explorer as a PyG transform."""
+        others = [k for k in data.keys() if data.is_edge_attr(k) and k not in ("edge_index", "edge_weight")]  # noqa: SIM118
+        if others:
+            raise GraphshiftError(
+                f"the data have {', '.join(others)} for each edge, and added edges have none; drop them first, or keep "
+                "one number for each edge as `edge_weight`."
+            )
         view = self.propose(data)
         result = data.clone()
         result.edge_index = view.edge_index

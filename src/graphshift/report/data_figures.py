@@ -165,6 +165,7 @@ def _bar_panels(data: ShiftDataset, rows: Rows, columns: Sequence[tuple[str, str
         ax.bar_label(bars, [form.format(value) for value in values], padding=3, fontsize=8)
         ax.set(xlabel=label, xlim=(0, 1.22 * max(values) or 1))
         ax.grid(axis="x", alpha=0.25)
+        ax.set_axisbelow(True)
         ax.spines[["top", "right"]].set_visible(False)
     panels[0].invert_yaxis()
     _role_legend(figure, rows)
@@ -194,29 +195,29 @@ def _class_shares(ax: Axes, rows: Rows) -> None:
     shares = 100 * np.array([row["class_shares"] for row in rows])
     training = [row["role"] == "train" for row in rows]
     many = shares.shape[1] > _MOST_CLASSES
-    order = np.argsort(-shares[training].mean(axis=0), kind="stable")[:_MOST_CLASSES] if many else range(shares.shape[1])
+    order = (
+        np.argsort(-shares[training].mean(axis=0), kind="stable")[:_MOST_CLASSES] if many else range(shares.shape[1])
+    )
     names = [row["environment"] for row in rows]
     bottom = np.zeros(len(rows))
     # Another scale than that of the roles, and one that is told apart by its lightness.
-    for colour, k in zip(colormaps["viridis"](np.linspace(0.08, 0.97, len(order))), order, strict=True):
+    for colour, k in zip(colormaps["viridis"](np.linspace(0.1, 0.88, len(order))), order, strict=True):
         ax.bar(names, shares[:, k], bottom=bottom, color=colour, label=f"class {k}", edgecolor="white", linewidth=0.4)
         bottom += shares[:, k]
     if many:
         ax.bar(names, 100 - bottom, bottom=bottom, color=_OTHERS, label="others")
     ax.set(ylabel="nodes that count (%)", ylim=(0, 100), title="class shares")
-    ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, reverse=True)
+    _side_legend(ax, reverse=True)
 
 
 def _degrees(ax: Axes, data: ShiftDataset) -> None:
     from matplotlib import colormaps
 
     shared = all(e.graph is data.train[0].graph for e in data.environments)
-    shades = colormaps["Oranges"](np.linspace(0.4, 1.0, max(len(data.tests), 1)))
-    lines: list[tuple[Environment, Any, str]] = [
-        *((e, _ROLES["train"], "-") for e in data.train),
-        *((e, _ROLES["val"], "--") for e in data.val),
-        *((e, shade, "-") for e, shade in zip(data.tests, shades, strict=False)),
-    ]
+    lines: list[tuple[Environment, Any, str]] = []
+    for group, scale, style in ((data.train, "Blues", "-"), (data.val, "Greys", "--"), (data.tests, "Oranges", "-")):
+        shades = colormaps[scale](np.linspace(0.45, 1.0, len(group)) if len(group) > 1 else [0.8])
+        lines += [(e, shade, style) for e, shade in zip(group, shades, strict=False)]
     for e, colour, style in lines[: 1 if shared else None]:
         degree, share = _ccdf(e.graph.pattern.rowptr.diff().numpy())
         label = "all: they share one graph" if shared else e.name
@@ -224,7 +225,14 @@ def _degrees(ax: Axes, data: ShiftDataset) -> None:
     ax.set(xscale="log", yscale="log", xlabel="degree d", ylabel="share of nodes", title="nodes of degree d or more")
     ax.grid(alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(fontsize=7, frameon=False, **({} if shared else {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}))
+    if shared:
+        ax.legend(fontsize=7, frameon=False)
+    else:
+        _side_legend(ax)
+
+
+def _side_legend(ax: Axes, *, reverse: bool = False) -> None:
+    ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, reverse=reverse)
 
 
 def _ccdf(degree: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
