@@ -33,7 +33,7 @@ MODELS: dict[str, gs.Model] = {
     "eerm": gs.EERM(dropout=0.5, inner_steps=2, beta_end=5.0, **EERM),
     "eerm-sgd": gs.EERM(dropout=0.5, explorer_optimizer="sgd", explorer_baseline=0.9, **EERM | {"explorer_lr": 500.0}),
     "eerm-lean": gs.EERM(dropout=0.3, low_memory=True, credit="difference", explorer_weight_decay=0.1, **EERM),
-    "eerm-own": gs.EERM(OwnModule(24, 4, dropout=0.3), explorer="random", selection="id_val", patience=4, **EERM),
+    "eerm-own": gs.EERM(OwnModule(24, 4, dropout=0.3), explorer="random", selection="id_val", **EERM),
 }
 
 
@@ -132,6 +132,19 @@ def test_a_finished_run_is_not_trained_further(tmp_path: Path, monkeypatch: pyte
     again = fit(model, Run(tmp_path, every=0))
     assert identical(first[0], again[0])
     assert first[1:] == again[1:]
+
+
+def test_patience_is_counted_over_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = gs.ERM(patience=2, **SMALL | {"epochs": 50})
+    weights, history, best = fit(model)
+    assert len(history) == best + 2 < 50
+    with monkeypatch.context() as patch:
+        at_epoch(model, best + 2, crash, patch)
+        with pytest.raises(CrashError):
+            fit(model, Run(tmp_path, every=0))
+    resumed = fit(model, Run(tmp_path))
+    assert identical(resumed[0], weights)
+    assert resumed[1:] == (history, best)
 
 
 def test_seconds_add_up_over_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
 from graphshift.methods import Method
 from graphshift.randomness import derive_seed, rng_state, set_rng_state
-from graphshift.storage import read_tensors, write_tensors
+from graphshift.storage import read_tensors, write_tensors, write_text
 
 __all__ = ["SELECTIONS", "Interrupted", "Run", "TrainingResult", "selection_environments", "train"]
 
@@ -127,7 +127,7 @@ class Run:
         if self.begin is not None:
             self.begin()
         if not self.checkpoint.exists():
-            self.history.write_text("", encoding="utf-8")
+            write_text(self.history, "")
             return None
         tensors, note = read_tensors(self.checkpoint)
         if not isinstance(note, dict) or "epoch" not in note:
@@ -143,7 +143,7 @@ class Run:
                 f"{self.history}: does not hold the epochs 1 to {note['epoch']} of its checkpoint; start anew."
             )
         # Epochs after the checkpoint will be run again: drop their lines.
-        self.history.write_text("".join(lines), encoding="utf-8")
+        write_text(self.history, "".join(lines))  # at once: a kill while it is rewritten must not lose it
         return tensors, note, rows
 
     def record(self, row: dict[str, Any]) -> None:

@@ -346,6 +346,17 @@ def test_new_tables_are_checked_as_the_first_ones_were() -> None:
         preparation.environment(nodes.assign(age="old"), edges)
 
 
+def test_weights_are_read_from_new_tables_too() -> None:
+    nodes, edges = people()
+    weighted = edges.assign(w=np.arange(len(edges)) + 1.0)
+    preparation = from_tables(nodes, weighted, weight="w", **ROLES).facts["preparation"]
+    environment, _ = preparation.environment(nodes, weighted)
+    assert environment.graph.weight is not None
+    assert float(environment.graph.weight.sum()) == 2 * weighted["w"].sum()
+    with pytest.raises(GraphshiftError, match="no column 'w' for the edges' weights"):
+        preparation.environment(nodes, edges)
+
+
 def test_regression_predictions_are_in_the_labels_own_unit() -> None:
     nodes, edges = people()
     nodes["label"] = 50_000 + 1000 * nodes["age"]

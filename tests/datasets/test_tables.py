@@ -339,6 +339,16 @@ def test_the_proposed_toml_finds_times_and_other_names(tmp_path: Path) -> None:
     assert len(quietly_from_toml(table, tmp_path).environments) == 4
 
 
+def test_the_proposed_toml_finds_dates(tmp_path: Path) -> None:
+    nodes, edges = world()
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(len(nodes)), unit="D")
+    nodes.drop(columns=["country", "year"]).assign(date=days).to_csv(tmp_path / "n.csv", index=False)
+    edges.to_csv(tmp_path / "e.csv", index=False)
+    table = tomllib.loads(describe_tables(tmp_path / "n.csv", tmp_path / "e.csv", base=tmp_path))["data"]
+    assert (table["time"], table["train_until"], table["test_until"][1]) == ("date", "2024-01-30", "2024-02-29")
+    assert [int(e.mask.sum()) for e in quietly_from_toml(table, tmp_path).environments] == [30, 9, 9, 12]
+
+
 def quietly_from_toml(table: dict[str, Any], base: Path) -> ShiftDataset:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GraphshiftWarning)

@@ -90,10 +90,10 @@ def simple_edges(
     """
     loops = pairs[0] == pairs[1]
     pairs, weight = pairs[:, ~loops], None if weight is None else weight[~loops]
-    directed = pd.Index(pairs[0] * num_nodes + pairs[1])
+    directed = pd.Series(pairs[0] * num_nodes + pairs[1])
     counts = {"self-loops": int(loops.sum()), "repeated edges": int(directed.duplicated().sum())}
-    keys = pd.Index(pairs.min(axis=0) * num_nodes + pairs.max(axis=0)) if undirected else directed
-    first = ~keys.duplicated()  # pandas hashes, which is several times faster here than numpy's sorting
+    keys = pd.Series(pairs.min(axis=0) * num_nodes + pairs.max(axis=0)) if undirected else directed
+    first = ~keys.duplicated().to_numpy()  # pandas hashes: several times faster here than numpy's sorting
     if weight is not None:
         kept = weight[first][pd.factorize(keys)[0]]
         counts["weights that differ from the first one given for the same edge"] = int((weight != kept).sum())

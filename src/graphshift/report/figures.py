@@ -12,8 +12,8 @@ from graphshift.report.tables import LABELS
 __all__ = ["COLOURS", "draw_study"]
 
 #: Colours that colour-blind readers can tell apart (Okabe and Ito), in the order of arms.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#7F7F7F", "#CC79A7", "#E69F00")
-_MARKERS = ("o", "s", "^", "x", "D", "v")
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#7F7F7F", "#CC79A7")
+_MARKERS = ("o", "s", "^", "D", "x", "v")
 
 
 def draw_study(records: Sequence[Mapping[str, Any]], path: Path, *, title: str) -> None:
@@ -30,7 +30,7 @@ def draw_study(records: Sequence[Mapping[str, Any]], path: Path, *, title: str) 
     scale = 100 if "%" in LABELS[metric] else 1
     arms = list(dict.fromkeys(record["arm"] for record in records))
     tests = list(records[0]["tests"])
-    figure = Figure(figsize=(10.5, 4.2), layout="constrained")
+    figure = Figure(figsize=(10.5, 4.8), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))
     for i, arm in enumerate(arms):
         colour, marker = COLOURS[i % len(COLOURS)], _MARKERS[i % len(_MARKERS)]
@@ -49,7 +49,8 @@ def draw_study(records: Sequence[Mapping[str, Any]], path: Path, *, title: str) 
     majority = [scale * fmean(r["majority"][name] for r in records if name in r["majority"]) for name in tests]
     left.plot(tests, majority, color="black", linestyle=":", linewidth=1, label="always the largest class")
     left.set(xlabel="test environment", ylabel=LABELS[metric], title="each unseen environment (band: ± std over seeds)")
-    left.legend(fontsize=8, loc="best", frameon=False)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     right.set_xticks([0, 1], ["mean of tests", "worst test"])
     right.set(title="each seed (bar: mean)", ylabel=LABELS[metric])
     for axes in (left, right):
