@@ -125,6 +125,18 @@ def test_without_a_checkpoint_a_run_starts_anew(tmp_path: Path, monkeypatch: pyt
     assert without_seconds(history_file(tmp_path)) == resumed[1]
 
 
+def test_a_crash_while_the_history_is_cut_to_its_checkpoint_loses_nothing(
+    stopped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = history_file(stopped)
+    assert len(before) == 5
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", lambda *_: crash())
+        with pytest.raises(CrashError):
+            fit(MODELS["eerm"], Run(stopped))
+    assert history_file(stopped) == before
+
+
 def test_a_finished_run_is_not_trained_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = MODELS["erm"]
     first = fit(model, Run(tmp_path, every=0))
@@ -284,21 +296,28 @@ ARGUMENTS = [
     "--explorer-lr", "0.5", "--checkpoint-every", "0", "--json",
 ]  # fmt: skip
 
-# Imports once, then forks a child for each start: many kills at little cost.
+# Imports once, then forks a child for each start: many kills at little cost. Every third comes at any moment, the
+# others soon after the child has begun to write.
 KILLER = """
 import os, random, signal, sys, time
 import graphshift.cli, graphshift.fitting
 folder, *arguments = sys.argv[1:]
 moments = random.Random(0)
 killed = []
+def size():
+    path = os.path.join(folder, "history.jsonl")
+    return os.path.getsize(path) if os.path.exists(path) else -1
 while len(killed) < 12:
+    before, late = size(), time.monotonic() + 10
     child = os.fork()
     if child == 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.argv = ["graphshift", *arguments, "--out", folder, "--resume"]
         graphshift.cli.main()
         os._exit(0)
-    time.sleep(moments.uniform(0.01, 0.25))
+    while len(killed) % 3 and size() == before and time.monotonic() < late:
+        time.sleep(0.001)
+    time.sleep(moments.uniform(0, 0.05))
     os.kill(child, signal.SIGKILL)
     status = os.waitpid(child, 0)[1]
     killed.append(os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0)

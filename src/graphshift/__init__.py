@@ -13,6 +13,8 @@ from graphshift._version import __version__
 if TYPE_CHECKING:
     from graphshift import backbones, explorers, methods, risks
     from graphshift.datasets import DATASETS, load
+    from graphshift.datasets.own import from_networkx, from_pyg
+    from graphshift.datasets.tables import from_tables
     from graphshift.environments import Environment, ShiftDataset
     from graphshift.errors import GraphshiftError, GraphshiftWarning
     from graphshift.models import EERM, ERM, Model, load_model
@@ -23,15 +25,16 @@ if TYPE_CHECKING:
 _HOMES = {
     "DATASETS": "datasets", "EERM": "models", "ERM": "models", "Environment": "environments",
     "GraphshiftError": "errors", "GraphshiftWarning": "errors", "Model": "models", "Run": "training",
-    "ShiftDataset": "environments", "Task": "tasks", "eerm_objective": "risks", "load": "datasets",
+    "ShiftDataset": "environments", "Task": "tasks", "eerm_objective": "risks",
+    "from_networkx": "datasets.own", "from_pyg": "datasets.own", "from_tables": "datasets.tables", "load": "datasets",
     "load_model": "models", "variance": "risks",
 }  # fmt: skip
 _MODULES = ("backbones", "explorers", "methods", "risks")
 
 __all__ = [
-    "DATASETS", "EERM", "ERM", "Environment", "GraphshiftError", "GraphshiftWarning", "Model", "Run", "ShiftDataset",
-    "Task", "__version__", "backbones", "eerm_objective", "explorers", "load", "load_model", "methods", "risks",
-    "variance",
+    "DATASETS", "EERM", "ERM", "Environment", "GraphshiftError", "GraphshiftWarning", "Model", "Run",
+    "ShiftDataset", "Task", "__version__", "backbones", "eerm_objective", "explorers", "from_networkx", "from_pyg",
+    "from_tables", "load", "load_model", "methods", "risks", "variance",
 ]  # fmt: skip
 
 

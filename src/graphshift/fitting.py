@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import resource
 import shutil
@@ -102,6 +103,8 @@ def fit_in_folder(
     model = fit(data, settings, run=run, progress=progress)
     result = result_of(model, data, settings)
     model.save(folder / "model", overwrite=True)
+    if (preparation := data.facts.get("preparation")) is not None:
+        preparation.save(folder / "model")  # so that predictions can be made from raw tables
     write_json(folder / "result.json", result)
     run.checkpoint.unlink(missing_ok=True)
     return result
@@ -167,7 +170,9 @@ def _is_leftover(path: Path) -> bool:
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+    """Options as JSON has them: paths and dates as text."""
+    plain: dict[str, Any] = json.loads(json.dumps(dict(options), default=str))
+    return plain
 
 
 def _differences(there: Any, here: Mapping[str, Any], prefix: str = "") -> list[str]:

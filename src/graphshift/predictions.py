@@ -8,32 +8,54 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from graphshift.datasets.preparation import load_preparation
 from graphshift.environments import Environment
+from graphshift.errors import GraphshiftError
 from graphshift.models import Model
 from graphshift.storage import write_text
 
-__all__ = ["prediction_table", "write_predictions"]
+__all__ = ["prediction_table", "table_predictions", "write_table"]
 
 
-def prediction_table(model: Model, environment: Environment) -> pd.DataFrame:
+def prediction_table(model: Model, environments: Sequence[Environment]) -> pd.DataFrame:
     """One row for each node: environment, node, counted, prediction and, for classes, each class's probability."""
-    table = pd.DataFrame(
-        {
-            "environment": environment.name,
-            "node": np.arange(environment.num_nodes),
-            "counted": environment.mask.cpu().numpy().astype(int),
-            "prediction": model.predict(environment),
-        }
-    )
-    if model.task_.is_classification:
-        probabilities = model.predict_proba(environment)
-        for k in range(model.task_.num_classes):
-            table[f"probability_{k}"] = np.asarray(probabilities)[:, k].round(6)
-    return table
+    tables = []
+    for environment in environments:
+        table = pd.DataFrame(
+            {
+                "environment": environment.name,
+                "node": np.arange(environment.num_nodes),
+                "counted": environment.mask.cpu().numpy().astype(int),
+                "prediction": model.predict(environment),
+            }
+        )
+        if model.task_.is_classification:
+            probabilities = np.asarray(model.predict_proba(environment))
+            for k in range(model.task_.num_classes):
+                table[f"probability_{k}"] = probabilities[:, k].round(6)
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
 
 
-def write_predictions(model: Model, environments: Sequence[Environment], path: Path) -> int:
-    """Writes the predictions of all environments as CSV; returns how many."""
-    table = pd.concat([prediction_table(model, environment) for environment in environments], ignore_index=True)
+def table_predictions(model: Model, folder: Path, nodes: Path, edges: Path) -> pd.DataFrame:
+    """Predictions for raw tables like those that the model was trained on, by the user's own ids and classes.
+
+    Args:
+        model: the loaded model.
+        folder: where it was loaded from; it holds the preparation that was fitted to the training tables.
+        nodes: the table of nodes; labels are not needed, and words that training never saw are fine.
+        edges: the table of edges.
+    """
+    preparation = load_preparation(folder)
+    if preparation is None:
+        raise GraphshiftError(
+            f"{folder}: the model was not trained on tables, so it cannot read {nodes}; give a dataset's name instead."
+        )
+    environment, ids = preparation.environment(nodes, edges)
+    probabilities = model.predict_proba(environment) if model.task_.is_classification else None
+    return preparation.table(ids, model.predict(environment), probabilities)
+
+
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    """Writes a table as CSV."""
     write_text(path, table.to_csv(index=False))
-    return len(table)

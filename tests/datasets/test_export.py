@@ -89,7 +89,7 @@ def test_one_directed_environment_makes_all_rows_directed(tmp_path: Path) -> Non
     two = [random_data(10, classes=3, seed=0), random_data(10, classes=3, directed=True, seed=1)]
     data = ShiftDataset("own", *([Environment(name, d)] for name, d in zip("ab", two, strict=True)))
     export_tables(data, tmp_path)
-    assert 'undirected = false' in (tmp_path / "dataset.toml").read_text()
+    assert "undirected = false" in (tmp_path / "dataset.toml").read_text()
     back = read_back(tmp_path)
     for mine, theirs in zip(data.environments, back.environments, strict=True):
         assert torch.equal(adjacency(mine), adjacency(theirs))

@@ -16,7 +16,7 @@ from graphshift._version import __version__
 from graphshift.cli.data import data_app
 from graphshift.cli.fit import fit
 from graphshift.cli.show import demo, toy
-from graphshift.cli.use import predict, score
+from graphshift.cli.use import init, predict, score
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 
 __all__ = ["app", "main"]
@@ -41,7 +41,7 @@ def _stoppable(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for command in (fit, score, predict, toy, demo):
+for command in (fit, score, predict, init, toy, demo):
     app.command()(_stoppable(command))
 app.add_typer(data_app, name="data", help="List, describe, verify, fetch and write datasets.")
 

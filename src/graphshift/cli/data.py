@@ -247,7 +247,7 @@ def _show_statistics(about: Entry, data: ShiftDataset, rows: list[dict[str, Any]
 
 @contextmanager
 def _bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error that shows after two seconds."""
+    """A progress bar on standard error, on a terminal, after two seconds."""
     started, done, progress = time.monotonic(), 0, None
     task: Any = None
 
@@ -259,7 +259,9 @@ def _bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
             columns = (TextColumn(title), BarColumn(), TextColumn("{task.percentage:.0f} %"), TimeRemainingColumn())
-            progress = Progress(*columns, console=Console(stderr=True), transient=True)
+            console = Console(stderr=True)
+            console.quiet = not console.is_terminal
+            progress = Progress(*columns, console=console, transient=True)
             task = progress.add_task(title, total=total)
             progress.start()
         if progress is not None:

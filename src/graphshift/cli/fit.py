@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def fit(
     dataset: Annotated[
         str | None,
-        typer.Argument(metavar="DATASET", help="a dataset's name, or a TOML file with `dataset` and settings"),
+        typer.Argument(metavar="DATASET", help="a dataset's name, or a TOML file with settings"),
     ] = None,
     *,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="where to write; default runs/…")] = None,
@@ -80,11 +80,7 @@ def _request(dataset: str, given: dict[str, Any], option: list[str] | None, data
         return FitRequest(dataset, dataset_options(dataset, option, data_dir), given)
     path = Path(dataset)
     content = read_toml(path)
-    name, options = content.pop("dataset", None), content.pop("options", {})
-    if not isinstance(name, str):
-        raise GraphshiftError(f"{path}: field `dataset` is {name!r}; expected a dataset's name.")
-    if not isinstance(options, dict):
-        raise GraphshiftError(f"{path}: field `options` is {options!r}; expected a table [options].")
+    name, options = toml_dataset(content, path)
     aliases = {short: long for long, short in SHORT.items()}
     filed = {aliases.get(k, k): v for k, v in content.items()}
     validated(filed, where=f"{path}: ")

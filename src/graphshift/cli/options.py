@@ -14,6 +14,9 @@ import typer
 
 from graphshift.errors import GraphshiftError
 
+if typing.TYPE_CHECKING:
+    from graphshift.environments import ShiftDataset
+
 __all__ = [
     "DataDir",
     "Force",
@@ -102,6 +105,32 @@ def dataset_options(dataset: str, items: list[str] | None, data_dir: Path | None
             raise GraphshiftError(f"--data-dir: dataset {dataset!r} is built in and reads no files; leave it out.")
         options["data_dir"] = data_dir
     return options
+
+
+def toml_dataset(content: dict[str, Any], path: Path) -> tuple[str, dict[str, Any]]:
+    """Takes the dataset's name and options out of a TOML file's content: ``dataset`` and [options], or [data]."""
+    name, options = content.pop("dataset", None), content.pop("options", {})
+    if "data" in content and name is None:
+        from graphshift.datasets.tables_config import options_from_toml_table
+
+        return "own", options_from_toml_table(content.pop("data"), path.parent, where=f"{path}: [data] ")
+    if not isinstance(name, str):
+        raise GraphshiftError(
+            f"{path}: field `dataset` is {name!r}; expected a dataset's name, or a table [data] for tables of your own."
+        )
+    if not isinstance(options, dict):
+        raise GraphshiftError(f"{path}: field `options` is {options!r}; expected a table [options].")
+    return name, options
+
+
+def load_dataset(dataset: str, items: list[str] | None, data_dir: Path | None) -> ShiftDataset:
+    """The dataset of a name or of a TOML file."""
+    from graphshift.datasets import load
+
+    options: dict[str, Any] = {}
+    if dataset.endswith(".toml"):
+        dataset, options = toml_dataset(read_toml(Path(dataset)), Path(dataset))
+    return load(dataset, **options, **dataset_options(dataset, items, data_dir))
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``graphshift score`` and ``graphshift predict``: a saved model at work."""
+"""``graphshift score``, ``predict`` and ``init``: a saved model at work, and a start for tables of your own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graphshift.cli.options import DataDir, Force, Json, Options, dataset_options, refuse_existing
+from graphshift.cli.options import DataDir, Force, Json, Options, load_dataset, refuse_existing
 
 
 def _model_folder(model: Path) -> Path:
@@ -17,18 +17,17 @@ def _model_folder(model: Path) -> Path:
 
 def score(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="a model's folder, or a run's")],
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="a dataset's name")],
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="a dataset's name, or a TOML file")],
     option: Options = None,
     data_dir: DataDir = None,
     json_: Json = False,
 ) -> None:
     """Score a saved model on every environment of a dataset."""
-    from graphshift.datasets import load
     from graphshift.models import load_model
     from graphshift.report.tables import LABELS, print_table, show_score
 
     loaded = load_model(_model_folder(model))
-    data = load(dataset, **dataset_options(dataset, option, data_dir))
+    data = load_dataset(dataset, option, data_dir)
     roles = {role: loaded.score(getattr(data, role)) for role in ("train", "val", "tests")}
     if json_:
         print(json.dumps({"dataset": data.name, "metric": data.task.metric, **roles}, indent=2))
@@ -45,20 +44,45 @@ def score(
 
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="a model's folder, or a run's")],
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="a dataset's name")],
+    dataset: Annotated[
+        str, typer.Argument(metavar="DATASET|NODES", help="a dataset's name, a TOML file, or a table of nodes")
+    ],
+    edges: Annotated[Path | None, typer.Argument(metavar="[EDGES]", help="with NODES: a table of edges")] = None,
+    *,
     out: Annotated[Path, typer.Option("--out", metavar="FILE.csv", help="where to write")],
     option: Options = None,
     data_dir: DataDir = None,
     force: Force = False,
     json_: Json = False,
 ) -> None:
-    """Write a prediction for every node of every environment as CSV."""
-    from graphshift.datasets import load
+    """Write a prediction for every node as CSV: of a dataset's environments, or of new tables like those trained on."""
     from graphshift.models import load_model
-    from graphshift.predictions import write_predictions
+    from graphshift.predictions import prediction_table, table_predictions, write_table
 
     refuse_existing(out, force)
-    loaded = load_model(_model_folder(model))
-    data = load(dataset, **dataset_options(dataset, option, data_dir))
-    count = write_predictions(loaded, data.environments, out)
+    folder = _model_folder(model)
+    loaded = load_model(folder)
+    if edges is not None:
+        table = table_predictions(loaded, folder, Path(dataset), edges)
+    else:
+        data = load_dataset(dataset, option, data_dir)
+        table = prediction_table(loaded, data.environments)
+    write_table(table, out)
+    count = len(table)
     print(json.dumps({"written": str(out), "nodes": count}) if json_ else f"{count:,} predictions written to {out}")
+
+
+def init(
+    nodes: Annotated[Path, typer.Argument(metavar="NODES", help="your table of nodes: CSV or Parquet")],
+    edges: Annotated[Path, typer.Argument(metavar="EDGES", help="your table of edges")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.toml", help="where to write")] = Path("my.toml"),
+    separator: Annotated[str, typer.Option("--separator", metavar="C", help="between the columns of CSV")] = ",",
+    force: Force = False,
+) -> None:
+    """Look at your tables and write a commented TOML for `graphshift fit`."""
+    from graphshift.datasets.tables_init import describe_tables
+    from graphshift.storage import write_text
+
+    refuse_existing(out, force)
+    write_text(out, describe_tables(nodes, edges, base=out.parent, separator=separator))
+    print(f"written to {out}: read it, correct what was guessed wrong, then run: graphshift fit {out}")

@@ -120,7 +120,7 @@ class Preparation(BaseModel):
         """A model's predictions (classes 0, 1, … or scaled values) in the user's own labels or units."""
         return decode(self.label, predictions)
 
-    def table(self, ids: Sequence[Any], predictions: Any, probabilities: Any = None) -> pd.DataFrame:
+    def table(self, ids: Any, predictions: Any, probabilities: Any = None) -> pd.DataFrame:
         """Predictions as a table to save: the ids, the prediction and, if given, each class's probability."""
         columns: dict[str, Any] = {self.layout.id: np.asarray(ids), "prediction": self.decode(predictions)}
         if probabilities is not None:

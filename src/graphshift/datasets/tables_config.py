@@ -7,15 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from graphshift.datasets.table_options import checked_options
-from graphshift.datasets.tables import dataset_from_tables
+from graphshift.datasets.tables import from_tables
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError
 
-__all__ = ["dataset_from_toml_table"]
+__all__ = ["dataset_from_toml_table", "options_from_toml_table"]
 
 
 def dataset_from_toml_table(table: Mapping[str, Any], base: str | Path, *, where: str = "[data] ") -> ShiftDataset:
-    """Makes the dataset that a TOML file describes.
+    """Makes the dataset that a TOML file describes. Args: see :func:`options_from_toml_table`."""
+    return from_tables(**options_from_toml_table(table, base, where=where))
+
+
+def options_from_toml_table(table: Mapping[str, Any], base: str | Path, *, where: str = "[data] ") -> dict[str, Any]:
+    """Checks the table and gives it as the arguments of :func:`~graphshift.datasets.tables.from_tables`.
 
     Args:
         table: the file's ``[data]``: ``nodes``, ``edges`` and the options of
@@ -25,7 +30,7 @@ def dataset_from_toml_table(table: Mapping[str, Any], base: str | Path, *, where
     """
     if not isinstance(table, Mapping):
         raise GraphshiftError(f"{where}is {table!r}; expected a table with nodes, edges and their options.")
-    paths = []
+    paths = {}
     for key in ("nodes", "edges"):
         path = table.get(key)
         if not isinstance(path, str) or not path:
@@ -33,6 +38,7 @@ def dataset_from_toml_table(table: Mapping[str, Any], base: str | Path, *, where
             raise GraphshiftError(
                 f'{where}{found}; expected the path of a CSV or Parquet file, as in {key} = "{key}.csv".'
             )
-        paths.append(Path(base) / path)
+        paths[key] = str((Path(base) / path).absolute())
     rest = {key: value for key, value in table.items() if key not in ("nodes", "edges")}
-    return dataset_from_tables(paths[0], paths[1], checked_options(rest, where=where))
+    checked_options(rest, where=where)
+    return {**paths, **rest}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
+import torch
 from numpy.typing import NDArray
 
 from graphshift.environments import Environment, ShiftDataset
@@ -24,7 +25,7 @@ __all__ = ["FIGURES", "checked_figure", "draw_dataset"]
 
 Rows = Sequence[Mapping[str, Any]]
 
-_ROLES = {"train": COLOURS[0], "val": COLOURS[3], "tests": COLOURS[1]}
+_ROLES = {"train": COLOURS[0], "val": COLOURS[4], "tests": COLOURS[3]}  # blue, grey, red: as the scales of _degrees
 _MOST_CLASSES = 8  # with a colour of their own
 _OTHERS = "#DDDDDD"
 _SUFFIXES = (".png", ".svg", ".pdf")
@@ -213,7 +214,11 @@ def _class_shares(ax: Axes, rows: Rows) -> None:
 def _degrees(ax: Axes, data: ShiftDataset) -> None:
     from matplotlib import colormaps
 
-    shared = all(e.graph is data.train[0].graph for e in data.environments)
+    first = data.train[0].graph
+    shared = all(
+        e.graph is first or (e.num_nodes == first.num_nodes and torch.equal(e.graph.keys, first.keys))
+        for e in data.environments
+    )
     lines: list[tuple[Environment, Any, str]] = []
     for group, scale, style in ((data.train, "Blues", "-"), (data.val, "Greys", "--"), (data.tests, "Oranges", "-")):
         shades = colormaps[scale](np.linspace(0.45, 1.0, len(group)) if len(group) > 1 else [0.8])

@@ -26,7 +26,7 @@ def show_score(value: float | None, metric: str) -> str:
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, note: str = "") -> None:
     """Prints a table on standard output; numbers to the right, text to the left."""
-    table = Table(title=title, title_justify="left", caption=note or None, caption_justify="left", title_style="bold")
+    table = Table(title=title, title_justify="left", title_style="bold")
     for i, column in enumerate(columns):
         numeric = any(_is_number(row[i]) for row in rows)
         table.add_column(column, justify="right" if numeric else "left")
@@ -36,6 +36,8 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     if not console.is_terminal:  # a file or a pipe has no width of its own: do not fold for one
         console = Console(width=160)
     console.print(table)
+    if note:  # not the table's caption, which would be folded to the table's width
+        console.print(note, style="italic", highlight=False, markup=False)
 
 
 def _is_number(cell: Any) -> bool:
