@@ -115,7 +115,7 @@ def test_settings_of_explorers_reach_them(data: gs.ShiftDataset) -> None:
         edits_per_node=4, directed_edits=True, explorer_lr=0.7, explorer_optimizer="sgd", explorer_weight_decay=0.2,
         explorer_baseline=0.5,
     )  # fmt: skip
-    explorer: Any = model._make_explorer(model._settings(), 9)
+    explorer: Any = model._make_explorer(model._settings(), 0, 9)
     found = (explorer.edits_per_node, explorer.directed, explorer.lr, explorer.optimizer, explorer.weight_decay)
     assert found == (4, True, 0.7, "sgd", 0.2)
     assert (explorer.baseline, explorer.seed) == (0.5, 9)
@@ -279,7 +279,7 @@ def test_an_own_module_is_asked_for(data: gs.ShiftDataset, tmp_path: Path) -> No
 def test_a_model_is_not_overwritten_unasked(fitted: gs.Model, saved: Path, data: gs.ShiftDataset) -> None:
     before = {path.name: path.read_bytes() for path in saved.iterdir()}
     other = gs.ERM(**SMALL).fit(data.train, data.val)
-    with pytest.raises(GraphshiftError, match="holds a model already.*overwrite=True"):
+    with pytest.raises(GraphshiftError, match=r"holds a model already.*overwrite=True"):
         other.save(saved)
     assert {path.name: path.read_bytes() for path in saved.iterdir()} == before
     other.save(saved, overwrite=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from graphshift.datasets.preparation import load_preparation
-from graphshift.environments import Environment
+from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError
 from graphshift.models import Model
 from graphshift.storage import write_text
@@ -17,22 +16,24 @@ from graphshift.storage import write_text
 __all__ = ["prediction_table", "table_predictions", "write_table"]
 
 
-def prediction_table(model: Model, environments: Sequence[Environment]) -> pd.DataFrame:
-    """One row for each node: environment, node, counted, prediction and, for classes, each class's probability."""
+def prediction_table(model: Model, data: ShiftDataset) -> pd.DataFrame:
+    """One row for each node: environment, node, counted, prediction and, for classes, each class's probability.
+
+    A dataset made of the user's tables has its own ids and classes; others are numbered.
+    """
+    preparation = data.facts.get("preparation")
     tables = []
-    for environment in environments:
-        table = pd.DataFrame(
-            {
-                "environment": environment.name,
-                "node": np.arange(environment.num_nodes),
-                "counted": environment.mask.cpu().numpy().astype(int),
-                "prediction": model.predict(environment),
-            }
-        )
-        if model.task_.is_classification:
-            probabilities = np.asarray(model.predict_proba(environment))
+    for environment in data.environments:
+        prediction = model.predict(environment)
+        probabilities = model.predict_proba(environment) if model.task_.is_classification else None
+        if preparation is not None:
+            table = preparation.table(data.facts["ids"][environment.name], prediction, probabilities)
+        else:
+            table = pd.DataFrame({"node": np.arange(environment.num_nodes), "prediction": prediction})
             for k in range(model.task_.num_classes):
-                table[f"probability_{k}"] = probabilities[:, k].round(6)
+                table[f"probability_{k}"] = np.asarray(probabilities)[:, k].round(6)
+        table.insert(0, "environment", environment.name)
+        table.insert(2, "counted", environment.mask.cpu().numpy().astype(int))
         tables.append(table)
     return pd.concat(tables, ignore_index=True)
 

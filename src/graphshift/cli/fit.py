@@ -18,6 +18,7 @@ from graphshift.cli.options import (
     dataset_options,
     pairs,
     read_toml,
+    toml_dataset,
     with_settings,
 )
 from graphshift.errors import GraphshiftError

@@ -18,16 +18,9 @@ if typing.TYPE_CHECKING:
     from graphshift.environments import ShiftDataset
 
 __all__ = [
-    "DataDir",
-    "Force",
-    "Json",
-    "Options",
-    "dataset_options",
-    "pairs",
-    "read_toml",
-    "refuse_existing",
-    "with_settings",
-]
+    "SHORT", "DataDir", "Force", "Json", "Options", "dataset_options", "load_dataset", "pairs", "read_toml",
+    "refuse_existing", "toml_dataset", "with_settings",
+]  # fmt: skip
 
 Options = Annotated[
     list[str] | None,

@@ -66,7 +66,7 @@ def predict(
         table = table_predictions(loaded, folder, Path(dataset), edges)
     else:
         data = load_dataset(dataset, option, data_dir)
-        table = prediction_table(loaded, data.environments)
+        table = prediction_table(loaded, data)
     write_table(table, out)
     count = len(table)
     print(json.dumps({"written": str(out), "nodes": count}) if json_ else f"{count:,} predictions written to {out}")

@@ -46,8 +46,9 @@ def draw_study(records: Sequence[Mapping[str, Any]], path: Path, *, title: str) 
             place = [j + 0.18 * (i - (len(arms) - 1) / 2)] * len(points)
             right.scatter(place, points, color=colour, marker=marker, s=22, alpha=0.8)
             right.hlines(fmean(points), place[0] - 0.07, place[0] + 0.07, color=colour, linewidth=2)
-    majority = [scale * fmean(r["majority"][name] for r in records if name in r["majority"]) for name in tests]
-    left.plot(tests, majority, color="black", linestyle=":", linewidth=1, label="always the largest class")
+    if all(name in record["majority"] for record in records for name in tests):  # not so in regression
+        majority = [scale * fmean(record["majority"][name] for record in records) for name in tests]
+        left.plot(tests, majority, color="black", linestyle=":", linewidth=1, label="always the largest class")
     left.set(xlabel="test environment", ylabel=LABELS[metric], title="each unseen environment (band: ± std over seeds)")
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
