@@ -123,7 +123,7 @@ def load_dataset(dataset: str, items: list[str] | None, data_dir: Path | None) -
     options: dict[str, Any] = {}
     if dataset.endswith(".toml"):
         dataset, options = toml_dataset(read_toml(Path(dataset)), Path(dataset))
-    return load(dataset, **options, **dataset_options(dataset, items, data_dir))
+    return load(dataset, **options | dataset_options(dataset, items, data_dir))
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def takes_data_dir(name: str) -> bool:
     return name not in DATASETS or "data_dir" in inspect.signature(DATASETS[name]).parameters
 
 
-def load(name: str, **options: Any) -> ShiftDataset:
+def load(name: str, /, **options: Any) -> ShiftDataset:
     """Loads a dataset by name.
 
     Args:

@@ -1,0 +1,239 @@
+"""A fit from a dataset's name to a folder: settings completed, folders respected, the result complete."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import graphshift as gs
+from graphshift.errors import GraphshiftError
+from graphshift.fitting import FitRequest, complete_settings, fit, fit_in_folder, make_model, result_of
+from graphshift.settings import Settings, validated
+from graphshift.training import Run
+
+KEYS = {
+    "dataset", "method", "backbone", "seed", "metric", "selection", "best_epoch", "val", "tests", "majority", "seconds",
+    "seconds_per_epoch", "peak_rss_mb", "version",
+}  # fmt: skip
+TINY = {"epochs": 2, "hidden_channels": 4}
+
+
+def request(**given: Any) -> FitRequest:
+    return FitRequest("planted", {"nodes": 60}, TINY | {"method": "erm"} | given)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+# --- settings ----------------------------------------------------------------------------------------------------
+
+
+def test_given_beats_the_datasets_defaults_beat_the_general_ones() -> None:
+    defaults = {"epochs": 7, "lr": 0.5, "beta": 9.0}
+    settings = complete_settings({"epochs": 3}, defaults)
+    assert (settings.epochs, settings.lr, settings.beta) == (3, 0.5, 9.0)
+    assert settings.hidden_channels == Settings().hidden_channels
+
+
+def test_defaults_of_explorers_do_not_reach_erm_and_giving_them_is_refused() -> None:
+    assert complete_settings({"method": "erm"}, {"beta": 9.0, "lr": 0.5}).lr == 0.5
+    with pytest.raises(GraphshiftError, match="beta, explorers: means nothing to method erm; leave it out"):
+        complete_settings({"method": "erm", "beta": 1.0, "explorers": 3}, {})
+
+
+def test_the_model_has_the_settings() -> None:
+    settings = validated({"beta": 3.0, "dropout": 0.3, "backbone": "gat", "backbone_options": {"heads": 2}})
+    model = make_model(settings)
+    assert isinstance(model, gs.EERM)
+    assert model._settings() == settings
+    assert isinstance(make_model(validated({"method": "erm"})), gs.ERM)
+
+
+@pytest.mark.parametrize("selection", ["val", "oracle"])
+def test_tests_are_handed_over_to_oracle_alone(selection: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Any] = {}
+
+    def spy(self: gs.Model, train: Any, val: Any, tests: Any, **_: Any) -> gs.Model:
+        seen.update(train=train, val=val, tests=tests)
+        return self
+
+    monkeypatch.setattr(gs.Model, "fit", spy)
+    data = gs.load("planted", nodes=60)
+    fit(data, validated({"selection": selection}))
+    assert seen["train"] == data.train
+    assert seen["val"] == data.val
+    assert tuple(seen["tests"]) == (data.tests if selection == "oracle" else ())
+
+
+# --- the result --------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_holds_everything(tmp_path: Path) -> None:
+    result = fit_in_folder(request(seed=3), tmp_path / "deep" / "run")
+    folder = tmp_path / "deep" / "run"
+    assert set(contents(folder)) == {
+        "config.json", "history.jsonl", "result.json", "model/model.json", "model/weights.safetensors",
+    }  # fmt: skip
+    assert json.loads((folder / "result.json").read_text()) == result
+    assert set(result) == KEYS
+    assert (result["dataset"], result["method"], result["backbone"], result["seed"]) == ("planted", "erm", "gcn", 3)
+    assert (result["metric"], result["selection"], result["version"]) == ("accuracy", "val", gs.__version__)
+    history = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+    assert result["val"] == max(row["val"] for row in history) == history[result["best_epoch"] - 1]["val"]
+    assert 0 < result["seconds_per_epoch"] == result["seconds"] / 2
+    assert 50 < result["peak_rss_mb"] < 100_000
+    data = gs.load("planted", nodes=60)
+    model = gs.load_model(folder / "model")
+    assert result["tests"] == model.score(data.tests)
+    assert result["majority"] == {e.name: e.majority for e in data.tests}
+    config = json.loads((folder / "config.json").read_text())
+    assert config["dataset"] == "planted"
+    assert config["options"] == {"nodes": 60}
+    assert config["settings"] == complete_settings(request(seed=3).given, data.defaults).model_dump()
+
+
+def test_regression_has_no_majority() -> None:
+    graph = gs.load("planted", nodes=60).train[0].data
+    graph.y = graph.x[:, 0]
+    data = gs.ShiftDataset(
+        "r", [gs.Environment("a", graph)], [gs.Environment("b", graph)], [gs.Environment("c", graph)]
+    )
+    settings = validated(TINY | {"method": "erm"})
+    result = result_of(fit(data, settings), data, settings)
+    assert result["majority"] == {}
+    assert result["metric"] == "mse"
+    assert set(result) == KEYS
+
+
+# --- folders -----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_there_is_not_touched_unasked(tmp_path: Path) -> None:
+    fit_in_folder(request(), tmp_path)
+    before = contents(tmp_path)
+    with pytest.raises(GraphshiftError, match=r"exists and is not empty; nothing was changed.*--resume.*--force"):
+        fit_in_folder(request(seed=1), tmp_path)
+    assert contents(tmp_path) == before
+
+
+def test_force_replaces_the_run_and_leaves_foreign_files(tmp_path: Path) -> None:
+    fit_in_folder(request(), tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "data.csv").write_text("mine, too")
+    (tmp_path / "checkpoint.safetensors").write_text("old")
+    assert fit_in_folder(request(seed=1), tmp_path, force=True)["seed"] == 1
+    found = contents(tmp_path)
+    assert found["notes.txt"] == b"mine"
+    assert found["more/data.csv"] == b"mine, too"
+    assert "checkpoint.safetensors" not in found
+    assert len(found["history.jsonl"].splitlines()) == 2
+    assert json.loads(found["config.json"])["settings"]["seed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"backbone": "transformer"}, "backbone is 'transformer'"),
+        ({"method": "eerm", "explorer": "clever"}, "explorer is 'clever'"),
+        ({"method": "eerm", "explorers": 1}, "explorers is 1"),
+        ({"backbone": "gat", "backbone_options": {"heads": "two"}}, "heads is 'two'"),
+        ({"backbone_options": {"heads": 2}}, "do not fit"),
+        ({"epochs": 0}, "epochs is 0"),
+    ],
+)
+@pytest.mark.parametrize("force", [False, True])
+def test_nothing_is_removed_or_made_before_everything_was_checked(
+    given: dict[str, Any], match: str, force: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    if force:
+        fit_in_folder(request(), folder)
+    before = contents(tmp_path)
+    with pytest.raises(GraphshiftError, match=match):
+        fit_in_folder(request(**given), folder, force=force)
+    assert contents(tmp_path) == before
+    assert folder.exists() == force
+
+
+def test_a_finished_run_is_resumed_by_giving_its_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = fit_in_folder(request(), tmp_path)
+    before = contents(tmp_path)
+    monkeypatch.setattr(gs.Model, "fit", lambda *_, **__: pytest.fail("it was trained again"))
+    assert fit_in_folder(request(), tmp_path, resume=True) == result
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("other", "match"),
+    [
+        (request(seed=4, lr=0.5), "settings.lr is 0.01 there and 0.5 here; settings.seed is 0 there and 4 here"),
+        (FitRequest("planted", {"nodes": 61}, request().given), "options.nodes is 60 there and 61 here"),
+        (FitRequest("planted", {"nodes": 60, "degree": 4.0}, request().given), "options.degree is None there and 4.0"),
+        (FitRequest("planted-structure", {"nodes": 60}, request().given), "dataset is 'planted' there and"),
+    ],
+)
+def test_resuming_with_other_settings_is_refused_naming_them(tmp_path: Path, other: FitRequest, match: str) -> None:
+    fit_in_folder(request(), tmp_path)
+    (tmp_path / "result.json").unlink()
+    before = contents(tmp_path)
+    with pytest.raises(GraphshiftError, match=f"other settings, so it cannot be resumed: .*{match}"):
+        fit_in_folder(other, tmp_path, resume=True)
+    assert contents(tmp_path) == before
+
+
+def test_a_damaged_config_is_told(tmp_path: Path) -> None:
+    fit_in_folder(request(), tmp_path)
+    for text, match in (
+        ("[3]", r"config\.json is damaged"),
+        ('{"settings": 3}', "settings. is damaged"),
+        ("{", "not JSON"),
+    ):
+        (tmp_path / "config.json").write_text(text)
+        with pytest.raises(GraphshiftError, match=match):
+            fit_in_folder(request(), tmp_path, resume=True)
+
+
+def test_resuming_where_nothing_is_starts(tmp_path: Path) -> None:
+    assert fit_in_folder(request(), tmp_path / "new", resume=True)["best_epoch"] in (1, 2)
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "file").write_text("x")
+    with pytest.raises(GraphshiftError, match=r"config\.json: there is no such file"):
+        fit_in_folder(request(), tmp_path / "foreign", resume=True)
+
+
+def test_half_written_files_of_a_killed_run_are_no_obstacle(tmp_path: Path) -> None:
+    """A kill while config.json is written leaves a temporary file and nothing else."""
+    for resume in (False, True):
+        folder = tmp_path / str(resume)
+        folder.mkdir()
+        for name in (".config.json.123.tmp", ".checkpoint.safetensors.77.tmp", ".result.json.1.tmp"):
+            (folder / name).write_text("half")
+        fit_in_folder(request(), folder, resume=resume)
+        assert not any(name.endswith(".tmp") for name in contents(folder))
+
+
+def test_a_checkpoint_is_kept_while_needed_and_removed_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = []
+    monkeypatch.setattr(Run, "save", lambda self, *_: saved.append(self.checkpoint))
+    fit_in_folder(request(epochs=3), tmp_path / "often", checkpoint_every=0)
+    assert len(saved) == 3
+    fit_in_folder(request(epochs=3), tmp_path / "seldom", checkpoint_every=1000)
+    assert len(saved) == 3
+    monkeypatch.undo()
+    fit_in_folder(request(epochs=3), tmp_path / "really", checkpoint_every=0)
+    assert "checkpoint.safetensors" not in contents(tmp_path / "really")
+
+
+def test_a_path_that_is_no_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for folder, match in ((tmp_path / "file", "is a file"), (tmp_path / "file" / "run", "cannot be made ready")):
+        with pytest.raises(GraphshiftError, match=match):
+            fit_in_folder(request(), folder)
+    assert contents(tmp_path) == {"file": b"mine"}
