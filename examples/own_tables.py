@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 import graphshift as gs
-from graphshift.datasets.preparation import load_preparation
-from graphshift.datasets.tables import from_tables
+from graphshift.datasets.tables.from_tables import from_tables
+from graphshift.datasets.tables.preparation import load_preparation
 
 # How closely the newspaper follows the vote in each country: the shift. Age means the same everywhere.
 PAPER_TELLS = {"DE": 0.9, "AT": 0.8, "FR": 0.6, "ES": 0.3, "PT": 0.1, "IT": 0.2}

@@ -144,16 +144,17 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_disk_that_is_full_for_safetensors_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = safetensors.torch.save_file
-    monkeypatch.setattr(
-        safetensors.torch, "save_file", lambda content, _, metadata: real(content, "/dev/full", metadata=metadata)
-    )
-    with pytest.raises(GraphshiftError, match="cannot be written") as caught:
+    (tmp_path / "w.safetensors").write_text("old")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise safetensors.SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(safetensors.torch, "save_file", full)
+    with pytest.raises(GraphshiftError, match=r"cannot be written: .*No space left on device") as caught:
         write_tensors(tmp_path / "w.safetensors", {"a": torch.ones(3)})
     assert str(tmp_path / "w.safetensors") in str(caught.value)
-    assert not list(tmp_path.iterdir())
+    assert [p.read_text() for p in tmp_path.iterdir()] == ["old"]
 
 
 def test_a_path_below_a_file_is_named_itself_not_the_temporary(tmp_path: Path) -> None:

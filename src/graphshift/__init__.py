@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from graphshift import backbones, explorers, methods, risks
     from graphshift.datasets import DATASETS, load
     from graphshift.datasets.own import from_networkx, from_pyg
-    from graphshift.datasets.tables import from_tables
+    from graphshift.datasets.tables.from_tables import from_tables
     from graphshift.environments import Environment, ShiftDataset
     from graphshift.errors import GraphshiftError, GraphshiftWarning
     from graphshift.models import EERM, ERM, Model, load_model
@@ -26,8 +26,8 @@ _HOMES = {
     "DATASETS": "datasets", "EERM": "models", "ERM": "models", "Environment": "environments",
     "GraphshiftError": "errors", "GraphshiftWarning": "errors", "Model": "models", "Run": "training",
     "ShiftDataset": "environments", "Task": "tasks", "eerm_objective": "risks",
-    "from_networkx": "datasets.own", "from_pyg": "datasets.own", "from_tables": "datasets.tables", "load": "datasets",
-    "load_model": "models", "variance": "risks",
+    "from_networkx": "datasets.own", "from_pyg": "datasets.own", "from_tables": "datasets.tables.from_tables",
+    "load": "datasets", "load_model": "models", "variance": "risks",
 }  # fmt: skip
 _MODULES = ("backbones", "explorers", "methods", "risks")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from graphshift.datasets.preparation import load_preparation
+from graphshift.datasets.tables.preparation import load_preparation
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError
 from graphshift.models import Model

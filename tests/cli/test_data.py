@@ -14,7 +14,7 @@ import pytest
 
 from graphshift.cli import main
 from graphshift.datasets.catalogue import CATALOGUE, Entry
-from graphshift.datasets.files import Source
+from graphshift.datasets.reading.files import Source
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 

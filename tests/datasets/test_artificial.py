@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphshift.datasets.amazon import read_npz
 from graphshift.datasets.artificial import CORA_SOURCES, cora, photo
-from graphshift.datasets.files import verify
-from graphshift.datasets.gnn_generators import GENERATORS, GATGenerator, GCNGenerator, SGCGenerator
+from graphshift.datasets.making.gnn_generators import GENERATORS, GATGenerator, GCNGenerator, SGCGenerator
+from graphshift.datasets.reading.amazon import read_npz
+from graphshift.datasets.reading.files import verify
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.graphs import Graph

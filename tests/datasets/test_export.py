@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from graphshift.datasets.export import estimated_bytes, export_tables, number_of_rows
 from graphshift.datasets.planted import planted
-from graphshift.datasets.tables_config import dataset_from_toml_table
+from graphshift.datasets.tables.config import dataset_from_toml_table
 from graphshift.environments import Environment, ShiftDataset
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.sparse import Sparse

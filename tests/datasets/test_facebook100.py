@@ -18,8 +18,8 @@ import scipy.sparse
 import torch
 
 from graphshift.datasets.facebook100 import SOURCES, TRAINING, facebook100
-from graphshift.datasets.files import verify
-from graphshift.datasets.mat5 import read_mat5
+from graphshift.datasets.reading.files import verify
+from graphshift.datasets.reading.mat5 import read_mat5
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.settings import validated
@@ -240,7 +240,7 @@ DAMAGE: dict[str, tuple[Callable[[], bytes], str]] = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_files(tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphshift.datasets.mat5._LIMIT", 1 << 20)
+    monkeypatch.setattr("graphshift.datasets.reading.mat5._LIMIT", 1 << 20)
     make, text = DAMAGE[damage]
     path = written(tmp_path) / "fb100" / "Two2.mat"
     path.write_bytes(make())

@@ -15,8 +15,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphshift.datasets import files
-from graphshift.datasets.files import Source, cached, data_directory, require, verify
+from graphshift.datasets.reading import files
+from graphshift.datasets.reading.files import Source, cached, data_directory, require, verify
 from graphshift.errors import GraphshiftError
 
 CONTENT = bytes(range(256)) * 4096

@@ -16,7 +16,7 @@ import pytest
 import scipy.sparse
 import torch
 
-from graphshift.datasets.planetoid import planetoid_graph, planetoid_sources, read_planetoid
+from graphshift.datasets.reading.planetoid import planetoid_graph, planetoid_sources, read_planetoid
 from graphshift.errors import GraphshiftError
 
 Write = Callable[..., dict[str, Path]]
@@ -69,7 +69,9 @@ def test_cora_and_the_cache(shared_data: Path, tmp_path: Path, monkeypatch: pyte
     assert first.edge_index.shape[1] == 2 * 5278
     assert first.y.bincount().tolist() == [351, 217, 418, 818, 426, 298, 180]
     assert len(files) == 8
-    monkeypatch.setattr("graphshift.datasets.planetoid.read_planetoid", lambda parts: pytest.fail("parsed again"))
+    monkeypatch.setattr(
+        "graphshift.datasets.reading.planetoid.read_planetoid", lambda parts: pytest.fail("parsed again")
+    )
     second, _ = planetoid_graph("cora", "cora", sources, shared_data)
     assert torch.equal(first.x.to_dense(), second.x.to_dense())
     assert torch.equal(first.y, second.y)

@@ -133,7 +133,7 @@ def test_communities_and_skewed_degrees_are_real() -> None:
     degrees = torch.bincount(e.graph.keys // e.num_nodes, minlength=e.num_nodes).double()
     assert degrees.mean().item() == pytest.approx(8, rel=0.05)
     assert degrees.max() > 10 * degrees.mean()
-    # Communities cannot be read off the labels; spectral structure shows them: seven large eigenvalues besides the first.
+    # Communities cannot be read off the labels; the spectrum shows them: seven large eigenvalues besides the first.
     from scipy.sparse import csr_matrix
     from scipy.sparse.linalg import eigsh
 

@@ -12,11 +12,11 @@ import torch
 from sklearn.preprocessing import StandardScaler
 
 import graphshift as gs
-from graphshift.datasets.preparation import Preparation, load_preparation
-from graphshift.datasets.table_columns import fit_columns, transform, width
-from graphshift.datasets.table_files import Table
-from graphshift.datasets.table_labels import decode, encode, fit_label
-from graphshift.datasets.tables import from_tables
+from graphshift.datasets.tables.columns import fit_columns, transform, width
+from graphshift.datasets.tables.files import Table
+from graphshift.datasets.tables.from_tables import from_tables
+from graphshift.datasets.tables.labels import decode, encode, fit_label
+from graphshift.datasets.tables.preparation import Preparation, load_preparation
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.storage import write_json
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from graphshift.datasets.files import verify
 from graphshift.datasets.pubmed import PUBMED_SOURCES, pubmed_temporal
+from graphshift.datasets.reading.files import verify
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError
 from graphshift.settings import validated

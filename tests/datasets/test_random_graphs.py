@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphshift.datasets.random_graphs import edges_within_groups, pareto_weights
+from graphshift.datasets.making.random_graphs import edges_within_groups, pareto_weights
 
 
 def generator(seed: int = 0) -> torch.Generator:

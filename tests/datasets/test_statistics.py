@@ -12,12 +12,12 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx
 
-from graphshift.datasets.amazon import photo_graph
 from graphshift.datasets.artificial import CORA_SOURCES
 from graphshift.datasets.catalogue import CATALOGUE, entry
 from graphshift.datasets.facebook100 import facebook100
-from graphshift.datasets.planetoid import planetoid_graph
 from graphshift.datasets.pubmed import pubmed_temporal
+from graphshift.datasets.reading.amazon import photo_graph
+from graphshift.datasets.reading.planetoid import planetoid_graph
 from graphshift.datasets.statistics import dataset_statistics, environment_statistics
 from graphshift.datasets.twitch import twitch
 from graphshift.environments import Environment, ShiftDataset

@@ -15,10 +15,10 @@ import pandas as pd
 import pytest
 import torch
 
-from graphshift.datasets.table_files import read_table
-from graphshift.datasets.tables import from_tables
-from graphshift.datasets.tables_config import dataset_from_toml_table
-from graphshift.datasets.tables_init import describe_tables
+from graphshift.datasets.tables.config import dataset_from_toml_table
+from graphshift.datasets.tables.describe import describe_tables
+from graphshift.datasets.tables.files import read_table
+from graphshift.datasets.tables.from_tables import from_tables
 from graphshift.environments import Environment, ShiftDataset
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 
@@ -140,7 +140,9 @@ def test_csv_parquet_and_frames_give_the_same(tmp_path: Path) -> None:
             assert torch.equal(one.labels, two.labels)
 
 
-@pytest.mark.parametrize("make", [int, float, str, lambda i: f"{i:03}", lambda i: (i, "x")], ids=str)
+@pytest.mark.parametrize(
+    "make", [int, float, str, lambda i: f"{i:03}", lambda i: (i, "x")], ids=["int", "float", "str", "padded", "tuple"]
+)
 def test_ids_of_any_type(make: Callable[[int], Any]) -> None:
     nodes, edges = world()
     number = {name: make(i) for i, name in enumerate(nodes["id"])}

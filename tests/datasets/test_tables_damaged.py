@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from graphshift.datasets.table_files import read_table
-from graphshift.datasets.tables import from_tables
+from graphshift.datasets.tables.files import read_table
+from graphshift.datasets.tables.from_tables import from_tables
 from graphshift.errors import GraphshiftError
 
 NODES = "id,label,age,country\n1,a,0.5,DE\n2,b,0.7,DE\n3,a,0.1,FR\n4,b,0.2,FR\n"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphshift.datasets.files import verify
+from graphshift.datasets.reading.files import verify
 from graphshift.datasets.twitch import REGIONS, SOURCES, twitch
 from graphshift.errors import GraphshiftError
 from graphshift.settings import validated

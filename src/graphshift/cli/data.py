@@ -32,7 +32,7 @@ _FEW_CLASSES = 6  # whose shares fit into a table
 def list_(data_dir: DataDir = None, json_: Json = False) -> None:
     """List the datasets, and how many of their files are there."""
     from graphshift.datasets.catalogue import CATALOGUE
-    from graphshift.datasets.files import data_directory
+    from graphshift.datasets.reading.files import data_directory
     from graphshift.report.tables import print_table
 
     folder = data_directory(data_dir)
@@ -104,8 +104,8 @@ def info(
 def verify(name: Name, data_dir: DataDir = None, json_: Json = False) -> None:
     """Compare a dataset's files with what is known of them; status 2 if one is missing or wrong."""
     from graphshift.datasets.catalogue import entry
-    from graphshift.datasets.files import data_directory
-    from graphshift.datasets.files import verify as verify_files
+    from graphshift.datasets.reading.files import data_directory
+    from graphshift.datasets.reading.files import verify as verify_files
 
     sources = entry(name).sources
     rows = verify_files(name, sources, data_dir)
@@ -134,7 +134,7 @@ def verify(name: Name, data_dir: DataDir = None, json_: Json = False) -> None:
 def fetch(name: Name, data_dir: DataDir = None, json_: Json = False) -> None:
     """Download the files of a dataset that are missing."""
     from graphshift.datasets.catalogue import entry
-    from graphshift.datasets.files import data_directory, require
+    from graphshift.datasets.reading.files import data_directory, require
 
     sources = entry(name).sources
     folder = data_directory(data_dir)

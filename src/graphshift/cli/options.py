@@ -104,7 +104,7 @@ def toml_dataset(content: dict[str, Any], path: Path) -> tuple[str, dict[str, An
     """Takes the dataset's name and options out of a TOML file's content: ``dataset`` and [options], or [data]."""
     name, options = content.pop("dataset", None), content.pop("options", {})
     if "data" in content and name is None:
-        from graphshift.datasets.tables_config import options_from_toml_table
+        from graphshift.datasets.tables.config import options_from_toml_table
 
         return "own", options_from_toml_table(content.pop("data"), path.parent, where=f"{path}: [data] ")
     if not isinstance(name, str):

@@ -80,7 +80,7 @@ def init(
     force: Force = False,
 ) -> None:
     """Look at your tables and write a commented TOML for `graphshift fit`."""
-    from graphshift.datasets.tables_init import describe_tables
+    from graphshift.datasets.tables.describe import describe_tables
     from graphshift.storage import write_text
 
     refuse_existing(out, force)

@@ -14,7 +14,7 @@ from graphshift.datasets.facebook100 import facebook100
 from graphshift.datasets.planted import planted
 from graphshift.datasets.planted_structure import planted_structure
 from graphshift.datasets.pubmed import pubmed_temporal
-from graphshift.datasets.tables import from_tables
+from graphshift.datasets.tables.from_tables import from_tables
 from graphshift.datasets.twitch import twitch
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError

@@ -12,10 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphshift.datasets.amazon import photo_graph
-from graphshift.datasets.gnn_generators import GENERATORS, WIDTH
-from graphshift.datasets.planetoid import planetoid_graph, planetoid_sources
-from graphshift.datasets.raw_graph import RawGraph
+from graphshift.datasets.making.gnn_generators import GENERATORS, WIDTH
+from graphshift.datasets.reading.amazon import photo_graph
+from graphshift.datasets.reading.planetoid import planetoid_graph, planetoid_sources
+from graphshift.datasets.reading.raw_graph import RawGraph
 from graphshift.environments import Environment, ShiftDataset
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.graphs import Graph

@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from graphshift.datasets.assembly import environment, numbered_edges
-from graphshift.datasets.files import Source, cached, require
-from graphshift.datasets.fixed_csv import Table, read_table
+from graphshift.datasets.reading.assembly import environment, numbered_edges
+from graphshift.datasets.reading.files import Source, cached, require
+from graphshift.datasets.reading.fixed_csv import Table, read_table
 from graphshift.datasets.temporal import Period, inductive_environments
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError

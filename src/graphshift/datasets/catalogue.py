@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphshift.datasets.amazon import PHOTO_SOURCES
 from graphshift.datasets.artificial import CORA_SOURCES
 from graphshift.datasets.arxiv import SOURCES as ARXIV_SOURCES
 from graphshift.datasets.elliptic import SOURCES as ELLIPTIC_SOURCES
 from graphshift.datasets.facebook100 import SOURCES as FACEBOOK_SOURCES
-from graphshift.datasets.files import Source
 from graphshift.datasets.pubmed import PUBMED_SOURCES
+from graphshift.datasets.reading.amazon import PHOTO_SOURCES
+from graphshift.datasets.reading.files import Source
 from graphshift.datasets.twitch import SOURCES as TWITCH_SOURCES
 from graphshift.errors import GraphshiftError
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from graphshift.datasets.files import Source, cached, require
-from graphshift.datasets.fixed_csv import Table, read_table
+from graphshift.datasets.reading.files import Source, cached, require
+from graphshift.datasets.reading.fixed_csv import Table, read_table
 from graphshift.datasets.temporal import Period, subgraph
 from graphshift.environments import Environment, ShiftDataset
 from graphshift.errors import GraphshiftWarning

@@ -16,9 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphshift.datasets.assembly import binary_features, environment
-from graphshift.datasets.files import Source, cached, data_directory, require
-from graphshift.datasets.mat5 import read_mat5
+from graphshift.datasets.reading.assembly import binary_features, environment
+from graphshift.datasets.reading.files import Source, cached, data_directory, require
+from graphshift.datasets.reading.mat5 import read_mat5
 from graphshift.environments import Environment, ShiftDataset
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.graphs import Graph

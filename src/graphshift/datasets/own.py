@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphshift.datasets.preparation import remark
-from graphshift.datasets.splits import Split, cut, edges_inside, members, split_by_time, split_by_value
-from graphshift.datasets.table_options import TableOptions, checked_options
-from graphshift.datasets.tables import dataset_from_tables
+from graphshift.datasets.tables.from_tables import dataset_from_tables
+from graphshift.datasets.tables.options import TableOptions, checked_options
+from graphshift.datasets.tables.preparation import remark
+from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by_time, split_by_value
 from graphshift.datasets.temporal import subgraph
 from graphshift.environments import Environment, ShiftDataset
 from graphshift.errors import GraphshiftError
@@ -56,7 +56,7 @@ def from_pyg(
         train, val, tests: which domains train, validate and test; one value or several.
         time: attribute of ``data``, ``[nodes]``: the time of each node.
         train_until, val_until, test_until: the last time of each period, as in
-            :func:`~graphshift.datasets.tables.from_tables`.
+            :func:`~graphshift.datasets.tables.from_tables.from_tables`.
         task: ``"binary"``, ``"multiclass"`` or ``"regression"``; None decides by ``y``: floating is regression.
         metric: a name from :data:`graphshift.metrics.METRICS`; empty for the task's usual one.
         name: of the dataset.
@@ -105,7 +105,7 @@ def from_networkx(
         weight: the edge attribute that is the edges' weight.
         id: what to call the nodes themselves in messages and in tables of predictions.
         options: ``environments`` or ``time``, both node attributes, and what goes with them, ``task``, ``metric`` and
-            the other options of :func:`~graphshift.datasets.tables.from_tables`.
+            the other options of :func:`~graphshift.datasets.tables.from_tables.from_tables`.
     """
     if not all(hasattr(graph, part) for part in ("nodes", "edges", "is_directed")):
         raise GraphshiftError(f"from_networkx: expected a networkx graph, found {type(graph).__name__}.")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphshift.datasets.random_graphs import edges_within_groups, pareto_weights
+from graphshift.datasets.making.random_graphs import edges_within_groups, pareto_weights
 from graphshift.environments import Environment, ShiftDataset
 from graphshift.errors import GraphshiftError
 from graphshift.graphs import Graph

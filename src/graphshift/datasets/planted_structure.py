@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch_geometric.data import Data
 
-from graphshift.datasets.random_graphs import edges_within_groups, pareto_weights
+from graphshift.datasets.making.random_graphs import edges_within_groups, pareto_weights
 from graphshift.environments import Environment, ShiftDataset
 from graphshift.errors import GraphshiftError
 from graphshift.randomness import derive_seed

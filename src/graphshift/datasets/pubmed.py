@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphshift.datasets.files import Source
-from graphshift.datasets.planetoid import planetoid_graph, planetoid_sources
+from graphshift.datasets.reading.files import Source
+from graphshift.datasets.reading.planetoid import planetoid_graph, planetoid_sources
 from graphshift.datasets.temporal import Period, inductive_environments
 from graphshift.environments import Environment, ShiftDataset
 from graphshift.errors import GraphshiftError

@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphshift.datasets.assembly import binary_features, environment, numbered_edges
-from graphshift.datasets.files import Source, cached, require
-from graphshift.datasets.fixed_csv import Table, read_table
+from graphshift.datasets.reading.assembly import binary_features, environment, numbered_edges
+from graphshift.datasets.reading.files import Source, cached, require
+from graphshift.datasets.reading.fixed_csv import Table, read_table
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError
 from graphshift.graphs import Graph

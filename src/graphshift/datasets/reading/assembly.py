@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from graphshift.datasets.fixed_csv import Table
+from graphshift.datasets.reading.fixed_csv import Table
 from graphshift.environments import Environment, checked_graph
 from graphshift.graphs import Graph
 from graphshift.tasks import Task

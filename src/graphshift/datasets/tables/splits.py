@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphshift.datasets.table_files import NA_WORDS, Table, is_number, plain_text
+from graphshift.datasets.tables.files import NA_WORDS, Table, is_number, plain_text
 from graphshift.datasets.temporal import Period, inductive_environments, subgraph
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError

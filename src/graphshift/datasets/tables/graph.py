@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from graphshift.datasets.table_files import Table, plain_text, shown
+from graphshift.datasets.tables.files import Table, plain_text, shown
 from graphshift.errors import GraphshiftError
 
 __all__ = ["Edges", "node_ids", "read_edges", "simple_edges"]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 from torch import Tensor
 
-from graphshift.datasets.table_columns import numbers
-from graphshift.datasets.table_files import Table, is_number, numbers_or_text, plain_text, shown
+from graphshift.datasets.tables.columns import numbers
+from graphshift.datasets.tables.files import Table, is_number, numbers_or_text, plain_text, shown
 from graphshift.errors import GraphshiftError
 from graphshift.tasks import Task
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from graphshift.datasets.table_files import NA_WORDS, Table, is_number, plain_text, shown
+from graphshift.datasets.tables.files import NA_WORDS, Table, is_number, plain_text, shown
 from graphshift.errors import GraphshiftError
 
 __all__ = ["Category", "Column", "Number", "fit_columns", "numbers", "transform", "width"]

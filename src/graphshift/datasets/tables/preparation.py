@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from torch_geometric.data import Data
 
-from graphshift.datasets.table_columns import Category, Column, transform, width
-from graphshift.datasets.table_files import Source, read_table, shown
-from graphshift.datasets.table_graph import node_ids, read_edges
-from graphshift.datasets.table_labels import Label, decode, encode
+from graphshift.datasets.tables.columns import Category, Column, transform, width
+from graphshift.datasets.tables.files import Source, read_table, shown
+from graphshift.datasets.tables.graph import node_ids, read_edges
+from graphshift.datasets.tables.labels import Label, decode, encode
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.storage import read_json, write_json

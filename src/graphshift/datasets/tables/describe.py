@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from graphshift.datasets.table_files import Source, Table, is_number, plain_text, read_table, shown
+from graphshift.datasets.tables.files import Source, Table, is_number, plain_text, read_table, shown
 from graphshift.errors import GraphshiftError
 
 __all__ = ["describe_tables"]

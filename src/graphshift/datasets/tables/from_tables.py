@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphshift.datasets.preparation import Layout, Preparation, remark
-from graphshift.datasets.splits import Split, cut, edges_inside, members, split_by_time, split_by_value
-from graphshift.datasets.table_columns import fit_columns, transform
-from graphshift.datasets.table_files import Source, Table, read_table, shown
-from graphshift.datasets.table_graph import Edges, node_ids, read_edges
-from graphshift.datasets.table_labels import encode, fit_label
-from graphshift.datasets.table_options import TableOptions, checked_options
+from graphshift.datasets.tables.columns import fit_columns, transform
+from graphshift.datasets.tables.files import Source, Table, read_table, shown
+from graphshift.datasets.tables.graph import Edges, node_ids, read_edges
+from graphshift.datasets.tables.labels import encode, fit_label
+from graphshift.datasets.tables.options import TableOptions, checked_options
+from graphshift.datasets.tables.preparation import Layout, Preparation, remark
+from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by_time, split_by_value
 from graphshift.environments import Environment, ShiftDataset
 from graphshift.errors import GraphshiftError
 
@@ -93,8 +93,8 @@ def from_tables(
 
     Returns:
         The dataset. Its ``facts`` hold ``"preparation"`` (to be saved beside a model, see
-        :class:`~graphshift.datasets.preparation.Preparation`), ``"report"`` (the remarks) and ``"ids"`` (the nodes' ids
-        in each environment, by name).
+        :class:`~graphshift.datasets.tables.preparation.Preparation`), ``"report"`` (the remarks) and ``"ids"`` (the
+        nodes' ids in each environment, by name).
     """
     given = {key: value for key, value in locals().items() if key not in ("nodes", "edges")}
     return dataset_from_tables(nodes, edges, checked_options(given))

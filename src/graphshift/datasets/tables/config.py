@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graphshift.datasets.table_options import checked_options
-from graphshift.datasets.tables import from_tables
+from graphshift.datasets.tables.from_tables import from_tables
+from graphshift.datasets.tables.options import checked_options
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError
 
@@ -20,11 +20,11 @@ def dataset_from_toml_table(table: Mapping[str, Any], base: str | Path, *, where
 
 
 def options_from_toml_table(table: Mapping[str, Any], base: str | Path, *, where: str = "[data] ") -> dict[str, Any]:
-    """Checks the table and gives it as the arguments of :func:`~graphshift.datasets.tables.from_tables`.
+    """Checks the table and gives it as the arguments of :func:`~graphshift.datasets.tables.from_tables.from_tables`.
 
     Args:
         table: the file's ``[data]``: ``nodes``, ``edges`` and the options of
-            :func:`~graphshift.datasets.tables.from_tables`.
+            :func:`~graphshift.datasets.tables.from_tables.from_tables`.
         base: the folder that the paths are relative to: the TOML file's own.
         where: what to put before messages about the options, such as the file's name.
     """

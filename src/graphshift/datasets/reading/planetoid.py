@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse
 import torch
 
-from graphshift.datasets.files import Source, cached, require
-from graphshift.datasets.raw_graph import RawGraph, checked_csr, undirected_edges
+from graphshift.datasets.reading.files import Source, cached, require
+from graphshift.datasets.reading.raw_graph import RawGraph, checked_csr, undirected_edges
 from graphshift.errors import GraphshiftError
 
 __all__ = ["planetoid_graph", "planetoid_sources", "read_planetoid"]

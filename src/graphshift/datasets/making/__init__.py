@@ -1,0 +1,1 @@
+"""Random graphs and random GNNs, for datasets that are made."""

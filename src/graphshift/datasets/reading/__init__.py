@@ -1,0 +1,1 @@
+"""Raw files into arrays: fetched, checked, cached, never executed. Datasets share these."""

@@ -1,0 +1,197 @@
+"""``graphshift fit``: options, TOML, defaults, and folders that are never overwritten unasked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import graphshift as gs
+from graphshift.settings import Settings
+
+KEYS = {
+    "dataset", "method", "backbone", "seed", "metric", "selection", "best_epoch", "val", "tests", "majority", "seconds",
+    "seconds_per_epoch", "peak_rss_mb", "version",
+}  # fmt: skip
+ERM = ("fit", "planted", "--method", "erm", "-o", "nodes=60", "--epochs", 2, "--hidden", 4)
+Files = Callable[[Path], dict[str, bytes]]
+
+
+def config(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "config.json").read_text())
+
+
+def test_a_table_is_printed_and_everything_written(graphshift: Any, tmp_path: Path) -> None:
+    answer = graphshift(*ERM, "--seed", 3, "--out", tmp_path / "run")
+    assert (answer.status, answer.err) == (0, "")
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert "planted · ERM · gcn · seed 3" in answer.out
+    for name, value in result["tests"].items():
+        (line,) = [line for line in answer.out.splitlines() if f" {name} " in line]
+        assert f"{100 * value:.1f}" in line
+        assert f"{100 * result['majority'][name]:.1f}" in line
+    assert f"{100 * sum(result['tests'].values()) / 8:.1f}" in answer.out
+    assert f"epoch {result['best_epoch']} by val" in answer.out
+    assert f"written to {tmp_path / 'run'}" in answer.out
+    assert {p.name for p in (tmp_path / "run").iterdir()} == {"config.json", "history.jsonl", "model", "result.json"}
+
+
+def test_json_is_the_result_with_all_its_keys(graphshift: Any, tmp_path: Path) -> None:
+    answer = graphshift(*ERM, "--out", tmp_path / "run", "--json")
+    assert (answer.status, answer.err) == (0, "")
+    result = json.loads(answer.out)
+    assert result == json.loads((tmp_path / "run" / "result.json").read_text())
+    assert set(result) == KEYS
+    assert set(result["tests"]) == set(result["majority"]) == {f"T{i}" for i in range(1, 9)}
+
+
+def test_a_terminal_gets_a_bar_with_numbers(graphshift: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    answer = graphshift("fit", "planted", "-o", "nodes=60", "--epochs", 2, "--explorers", 2, "--out", tmp_path / "run")
+    assert answer.status == 0
+    for word in ("EERM", "2/2", "epochs", "loss ", "variance ", "val "):
+        assert word in answer.err
+
+
+def test_every_setting_has_an_option(graphshift: Any, tmp_path: Path) -> None:
+    given = {
+        "method": "eerm", "backbone": "gat", "hidden": 3, "layers": 3, "dropout": 0.1, "backbone-option": "heads=2",
+        "epochs": 1, "lr": 0.2, "weight-decay": 0.3, "clip": 4.0, "selection": "last", "patience": 5, "device": "cpu",
+        "seed": 6, "explorer": "reinforce", "explorers": 2, "edits-per-node": 1, "inner-steps": 2, "beta": 7.0,
+        "beta-end": 8.0, "explorer-lr": 0.9, "explorer-optimizer": "sgd", "explorer-weight-decay": 0.11,
+        "explorer-baseline": 0.12, "credit": "difference",
+    }  # fmt: skip
+    flags = ["--reset-explorers", "--directed-edits", "--low-memory"]
+    options = [word for name, value in given.items() for word in (f"--{name}", value)]
+    answer = graphshift("fit", "planted", "-o", "nodes=60", *options, *flags, "--out", tmp_path / "run", "--json")
+    assert (answer.status, answer.err) == (0, "")
+    long = {"hidden": "hidden_channels", "layers": "num_layers"}
+    expected = {long.get(name, name.replace("-", "_")): value for name, value in given.items()}
+    expected["backbone_options"] = {"heads": 2}
+    del expected["backbone_option"]
+    expected |= {flag[2:].replace("-", "_"): True for flag in flags}
+    assert set(expected) == set(Settings.model_fields)
+    assert config(tmp_path / "run")["settings"] == expected
+    model = gs.load_model(tmp_path / "run" / "model")
+    assert model.backbone_.layers[0].heads == 2
+
+
+def test_what_is_not_given_comes_from_the_dataset_then_from_the_defaults(graphshift: Any, tmp_path: Path) -> None:
+    tiny = ("-o", "nodes=60", "--epochs", 1, "--hidden", 3)
+    for name in ("planted", "planted-structure"):
+        assert graphshift("fit", name, *tiny, "--explorers", 2, "--out", tmp_path / name).status == 0
+        settings = config(tmp_path / name)["settings"]
+        expected = Settings().model_dump() | dict(gs.load(name, nodes=60).defaults)
+        assert settings == expected | {"epochs": 1, "hidden_channels": 3, "explorers": 2}
+
+
+def test_the_default_folder_says_what_is_in_it(graphshift: Any) -> None:
+    answer = graphshift(*ERM, "--seed", 4)
+    assert answer.status == 0
+    assert Path("runs/planted-erm-gcn-4/result.json").exists()
+
+
+# --- TOML --------------------------------------------------------------------------------------------------------
+
+TOML = """
+dataset = "planted"
+method = "erm"
+epochs = 2
+hidden = 4
+seed = 5
+
+[options]
+nodes = 60
+degree = 4.0
+"""
+
+
+def test_a_toml_file_is_the_same_as_options(graphshift: Any, tmp_path: Path) -> None:
+    (tmp_path / "fit.toml").write_text(TOML)
+    assert graphshift("fit", tmp_path / "fit.toml", "--out", tmp_path / "a").status == 0
+    assert graphshift(*ERM, "--seed", 5, "-o", "degree=4.0", "--out", tmp_path / "b").status == 0
+    assert config(tmp_path / "a") == config(tmp_path / "b")
+    ours, theirs = (json.loads((tmp_path / name / "result.json").read_text()) for name in "ab")
+    assert ours["tests"] == theirs["tests"]
+
+
+def test_options_override_the_toml_file(graphshift: Any, tmp_path: Path) -> None:
+    (tmp_path / "fit.toml").write_text(TOML)
+    answer = graphshift(
+        "fit", tmp_path / "fit.toml", "--seed", 9, "--hidden", 3, "-o", "nodes=70", "--out", tmp_path / "a"
+    )
+    assert answer.status == 0
+    found = config(tmp_path / "a")
+    assert (found["settings"]["seed"], found["settings"]["hidden_channels"], found["settings"]["epochs"]) == (9, 3, 2)
+    assert found["options"] == {"nodes": 70, "degree": 4.0}
+
+
+def test_settings_of_eerm_in_a_shared_file_are_noted_when_erm_is_asked_for(graphshift: Any, tmp_path: Path) -> None:
+    (tmp_path / "fit.toml").write_text(
+        'dataset = "planted"\nepochs = 1\nbeta = 3.0\nexplorers = 2\n[options]\nnodes = 60'
+    )
+    answer = graphshift("fit", tmp_path / "fit.toml", "--method", "erm", "--out", tmp_path / "a", "--json")
+    assert answer.status == 0
+    assert answer.err.startswith("graphshift: note: ")
+    assert "beta, explorers are for eerm; erm does not use them" in answer.err
+    assert json.loads(answer.out)["method"] == "erm"
+
+
+# --- folders -----------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_not_overwritten_without_force(graphshift: Any, files_of: Files, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert graphshift(*ERM, "--out", folder).status == 0
+    (folder / "mine.txt").write_text("mine")
+    before = files_of(folder)
+    answer = graphshift(*ERM, "--seed", 8, "--out", folder)
+    assert answer.status == 2
+    assert answer.err.startswith(f"graphshift: {folder}: exists and is not empty; nothing was changed.")
+    assert files_of(folder) == before
+    assert graphshift(*ERM, "--seed", 8, "--out", folder, "--force").status == 0
+    assert config(folder)["settings"]["seed"] == 8
+    assert (folder / "mine.txt").read_text() == "mine"
+
+
+def test_a_finished_run_is_resumed_to_its_result(graphshift: Any, files_of: Files, tmp_path: Path) -> None:
+    first = graphshift(*ERM, "--out", tmp_path / "run", "--json")
+    before = files_of(tmp_path)
+    for again in ((*ERM, "--out", tmp_path / "run"), ("fit", "--out", tmp_path / "run")):
+        answer = graphshift(*again, "--resume", "--json")
+        assert answer.status == 0
+        assert json.loads(answer.out) == json.loads(first.out)
+        assert files_of(tmp_path) == before
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_resuming_with_other_settings_is_refused_naming_them(
+    named: bool, graphshift: Any, files_of: Files, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    graphshift(*ERM, "--out", folder)
+    before = files_of(tmp_path)
+    command = ERM if named else ("fit",)
+    answer = graphshift(*command, "--out", folder, "--resume", "--epochs", 9, "-o", "nodes=61")
+    assert (answer.status, answer.out) == (2, "")
+    assert "options.nodes is 60 there and 61 here" in answer.err
+    assert "settings.epochs is 2 there and 9 here" in answer.err
+    assert answer.err.count("\n") == 1
+    assert files_of(tmp_path) == before
+
+
+def test_oracle_is_called_what_it_is(graphshift: Any, tmp_path: Path) -> None:
+    answer = graphshift(*ERM, "--selection", "oracle", "--out", tmp_path / "run")
+    assert "by oracle" in answer.out
+    assert "an upper bound, not a result to compare with" in answer.out
+    assert "upper bound" not in graphshift(*ERM, "--out", tmp_path / "other").out
+
+
+def test_selection_last_has_no_score_of_selection(graphshift: Any, tmp_path: Path) -> None:
+    answer = graphshift(*ERM, "--selection", "last", "--out", tmp_path / "run")
+    assert "epoch 2 by last (–)" in answer.out
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["val"] is None

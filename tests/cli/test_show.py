@@ -1,0 +1,86 @@
+"""``graphshift toy``, ``demo``, ``--help`` and ``--version``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import graphshift as gs
+from graphshift.cli import app
+
+TOY = ("toy", "--nodes", 50, "--environments", 30, "--repeats", 2, "--sigma", 1.0, "--beta", 1.0)
+
+
+def test_the_toy_says_what_is_learned_beside_the_closed_forms(graphshift: Any) -> None:
+    answer = graphshift(*TOY, "--json")
+    assert (answer.status, answer.err) == (0, "")
+    rows = json.loads(answer.out)
+    assert {row["objective"] for row in rows} == {"erm", "variance", "eerm"}
+    assert {row["sigma"] for row in rows} == {1.0}
+    table = graphshift(*TOY)
+    assert table.err == ""
+    for row in rows:
+        assert f"{row['theta1']:.3f}, {row['theta2']:.3f}" in table.out
+    for word in ("closed form", "paper claims", "any, 0", "50 nodes", "eerm β=1"):
+        assert word in table.out
+
+
+def test_the_toys_seed_decides(graphshift: Any) -> None:
+    first, again, other = (graphshift(*TOY, "--seed", seed, "--json").out for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_the_toys_figure_is_drawn_and_not_overwritten(graphshift: Any, tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "toy.png"
+    answer = graphshift(*TOY, "--out", path)
+    assert answer.status == 0
+    assert f"loss surfaces drawn to {path}" in answer.out
+    picture = path.read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    answer = graphshift(*TOY, "--out", path, "--seed", 3)
+    assert answer.status == 2
+    assert answer.err.startswith(f"graphshift: {path}: exists; nothing was changed.")
+    assert path.read_bytes() == picture
+    assert graphshift(*TOY, "--out", path, "--seed", 3, "--force").status == 0
+    assert path.read_bytes() != picture
+
+
+def test_the_demo_runs(graphshift: Any, tmp_path: Path) -> None:
+    answer = graphshift("demo", "--seeds", 2, "--nodes", 60, "--epochs", 1, "--out", tmp_path / "demo", "--json")
+    assert (answer.status, answer.err) == (0, "")
+    assert json.loads(answer.out) == json.loads((tmp_path / "demo" / "results.json").read_text())
+    assert {p.suffix for p in (tmp_path / "demo").iterdir()} == {".json", ".png"}
+
+
+@pytest.mark.parametrize("command", ["fit", "score", "predict", "toy", "demo"])
+def test_every_command_explains_itself(command: str) -> None:
+    answer = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
+    assert answer.exit_code == 0
+    assert f"graphshift {command}" in answer.output.replace("root", "graphshift")
+    assert "--json" in answer.output
+
+
+def test_the_version_is_the_packages(graphshift: Any) -> None:
+    answer = graphshift("--version")
+    assert (answer.status, answer.out, answer.err) == (0, f"{gs.__version__}\n", "")
+
+
+def test_help_is_quick_for_it_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom graphshift.cli import main\nsys.argv = ['graphshift', 'fit', '--help']\n"
+        "try:\n    main()\nexcept SystemExit as e:\n    assert not e.code\n"
+        "heavy = {'torch', 'torch_geometric', 'sklearn', 'scipy', 'pandas', 'matplotlib', 'numpy'} & set(sys.modules)\n"
+        "print('HEAVY', sorted(heavy))"
+    )
+    start = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert time.monotonic() - start < 3
+    assert "HEAVY []" in done.stdout
+    assert "--edits-per-node" in done.stdout

@@ -1,0 +1,88 @@
+"""Figures and tables of studies show the numbers of their records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from graphshift.report.figures import draw_study
+from graphshift.report.tables import LABELS, print_table, show_score
+
+
+def records(
+    metric: str = "accuracy", *, arms: tuple[str, ...] = ("ERM", "EERM"), seeds: int = 2
+) -> list[dict[str, Any]]:
+    made = []
+    for a, arm in enumerate(arms):
+        for seed in range(seeds):
+            tests = {"T1": 0.5 + 0.1 * a + 0.02 * seed, "T2": 0.3 + 0.1 * a + 0.04 * seed}
+            mean, worst = sum(tests.values()) / 2, min(tests.values())
+            record = {"arm": arm, "seed": seed, "metric": metric, "tests": tests, "mean": mean, "worst": worst}
+            made.append(record | {"majority": {} if metric == "mse" else {"T1": 0.25, "T2": 0.35}})
+    return made
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that are saved."""
+    seen: list[Figure] = []
+    real = Figure.savefig
+
+    def save(self: Figure, *args: Any, **options: Any) -> None:
+        seen.append(self)
+        real(self, *args, **options)
+
+    monkeypatch.setattr(Figure, "savefig", save)
+    return seen
+
+
+def test_every_arm_is_drawn_with_its_means(drawn: list[Figure], tmp_path: Path) -> None:
+    draw_study(records(), tmp_path / "study.png", title="a title")
+    assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "study.png").stat().st_size > 5000
+    (figure,) = drawn
+    left, right = figure.axes
+    lines = {str(line.get_label()): list(line.get_ydata()) for line in left.lines}
+    assert lines["ERM"] == pytest.approx([51, 32])
+    assert lines["EERM"] == pytest.approx([61, 42])
+    assert lines["always the largest class"] == pytest.approx([25, 35])
+    assert figure.get_suptitle() == "a title"
+    assert left.get_ylabel() == LABELS["accuracy"]
+    points = sorted(float(y) for c in right.collections if hasattr(c, "get_offsets") for _, y in c.get_offsets() if y)
+    expected = sorted(100 * r[key] for r in records() for key in ("mean", "worst"))
+    assert all(any(abs(point - e) < 1e-6 for point in points) for e in expected)
+
+
+def test_regression_and_one_seed_are_drawn_too(drawn: list[Figure], tmp_path: Path) -> None:
+    draw_study(records("mse", seeds=1), tmp_path / "study.svg", title="errors")
+    assert "<svg" in (tmp_path / "study.svg").read_text()
+    left = drawn[0].axes[0]
+    lines = {str(line.get_label()): list(line.get_ydata()) for line in left.lines}
+    assert lines["ERM"] == pytest.approx([0.5, 0.3])  # not per cent
+    assert "always the largest class" not in lines
+
+
+def test_more_arms_than_colours_are_drawn(drawn: list[Figure], tmp_path: Path) -> None:
+    names = tuple(f"arm {i}" for i in range(9))
+    draw_study(records(arms=names), tmp_path / "study.png", title="many")
+    assert {str(line.get_label()) for line in drawn[0].axes[0].lines} >= set(names)
+
+
+def test_scores_are_shown_as_people_write_them() -> None:
+    assert show_score(0.4567, "accuracy") == "45.7"
+    assert show_score(0.4567, "mse") == "0.4567"
+    assert show_score(None, "accuracy") == "–"
+
+
+def test_a_table_shows_every_cell_and_its_note(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table("a title", ["name", "value"], [["one", "1.5"], ["two", "−22.5"]], note="a note " * 20)
+    out = capsys.readouterr().out
+    for word in ("a title", "name", "value", "one", "1.5", "two", "−22.5"):
+        assert word in out
+    lines = out.splitlines()
+    one, two = (next(line for line in lines if word in line) for word in ("one", "two"))
+    assert one.index("1.5") + 3 == two.index("−22.5") + 5  # numbers stand to the right
+    assert one.index("one") == two.index("two")
