@@ -41,7 +41,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
 
 docs: $(VENV)/.dev
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
 clean:
