@@ -160,6 +160,16 @@ def test_the_report_and_the_file_get_every_row(tmp_path: Path) -> None:
     assert 0 < seconds[0] <= seconds[1] <= seconds[2] == result.seconds
 
 
+@pytest.mark.parametrize("estimator", [gs.ERM, gs.EERM])
+def test_a_fitted_model_has_the_weights_of_the_best_epoch(estimator: type[gs.Model]) -> None:
+    (train_,) = gs.load("planted", nodes=60).train
+    wrong = train_.replace(name="wrong", y=(train_.y + 1) % 4)  # the better the fit, the worse the score
+    model = estimator(epochs=12, lr=0.1).fit(train_, wrong)
+    scores = [row["val"] for row in model.history_]
+    assert scores[-1] < max(scores) == model.best_score_ == scores[model.best_epoch_ - 1]
+    assert model.score(wrong) == model.best_score_
+
+
 def test_history_of_eerm_has_the_parts_of_the_objective() -> None:
     data = gs.load("planted", nodes=60)
     model = gs.EERM(epochs=2, explorers=2, hidden_channels=4).fit(data.train, data.val)

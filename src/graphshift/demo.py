@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from graphshift.errors import GraphshiftError
+from graphshift.progress import error_console
 from graphshift.report.figures import draw_study
 from graphshift.report.tables import LABELS, print_table, show_score
 from graphshift.storage import write_json
@@ -57,8 +57,7 @@ def run_demo(
         TextColumn("fits"),
         TimeRemainingColumn(),
     )
-    console = Console(stderr=True)
-    console.quiet = not console.is_terminal
+    console = error_console()
     with Progress(*bar, console=console, transient=True) as progress:
         task = progress.add_task("demo", total=len(_STORIES) * len(ARMS) * seeds)
         for dataset in _STORIES:

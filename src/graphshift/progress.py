@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["progress_bar"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["error_console", "progress_bar"]
+
+
+def error_console() -> Console:
+    """Standard error for progress bars. Off a terminal it is quiet: Rich would leave empty lines there."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    console.quiet = not console.is_terminal
+    return console
 
 
 @contextmanager
@@ -21,15 +33,13 @@ def progress_bar(title: str, total: int, *, enabled: bool) -> Iterator[Callable[
     if not enabled:
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("epochs"),
         TimeRemainingColumn(), TextColumn("{task.fields[numbers]}"),
     )  # fmt: skip
-    console = Console(stderr=True)
-    console.quiet = not console.is_terminal
+    console = error_console()
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=total, numbers="")
 

@@ -255,13 +255,12 @@ def _bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
         nonlocal done, progress, task
         done += count
         if progress is None and time.monotonic() - started > _BAR_AFTER:
-            from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+            from graphshift.progress import error_console
+
             columns = (TextColumn(title), BarColumn(), TextColumn("{task.percentage:.0f} %"), TimeRemainingColumn())
-            console = Console(stderr=True)
-            console.quiet = not console.is_terminal
-            progress = Progress(*columns, console=console, transient=True)
+            progress = Progress(*columns, console=error_console(), transient=True)
             task = progress.add_task(title, total=total)
             progress.start()
         if progress is not None:

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from graphshift.errors import GraphshiftError
+from graphshift.progress import error_console
 from graphshift.storage import read_json, read_tensors, write_json, write_tensors
 
 __all__ = ["Source", "cached", "data_directory", "require", "verify"]
@@ -322,11 +323,10 @@ class _Bar:
     def advance(self, count: int) -> None:
         self.completed += count
         if self.progress is None and time.monotonic() - self.started > _BAR_AFTER:
-            from rich.console import Console
             from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
             columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-            self.progress = Progress(*columns, console=Console(stderr=True), transient=True)
+            self.progress = Progress(*columns, console=error_console(), transient=True)
             self.task = self.progress.add_task(self.title, total=self.total)
             self.progress.start()
         if self.progress is not None:
