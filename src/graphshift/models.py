@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 
 from graphshift._version import __version__
 from graphshift.backbones import Backbone, make_backbone
+from graphshift.devices import is_available, torch_device
 from graphshift.environments import Environment, as_environments, check_together
 from graphshift.errors import GraphshiftError
 from graphshift.explorers import EXPLORERS, Explorer
@@ -70,7 +71,7 @@ class Model(BaseEstimator):
             progress: show a progress bar.
         """
         settings = self._settings()
-        device = _device(settings.device)
+        device = torch_device(settings.device)
         training = as_environments(train, name="train")
         if not training:
             raise GraphshiftError("train: there is no training environment; at least one is needed.")
@@ -376,7 +377,7 @@ def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Mode
     model = estimator(**{k: v for k, v in settings.model_dump().items() if k in names})
     if own is not None:
         model.set_params(backbone=backbone)
-    device = _device(settings.device if _is_available(settings.device) else "cpu")
+    device = torch_device(settings.device if is_available(settings.device) else "cpu")
     weights, _ = read_tensors(folder / "weights.safetensors")
     try:
         network = _new_backbone(model.backbone, settings, features, task)
@@ -397,17 +398,3 @@ def _new_backbone(backbone: str | nn.Module, settings: Settings, features: int, 
         backbone, features, task.out_channels, hidden_channels=settings.hidden_channels,
         num_layers=settings.num_layers, dropout=settings.dropout, options=settings.backbone_options,
     )  # fmt: skip
-
-
-def _is_available(device: str) -> bool:
-    return (
-        device == "cpu"
-        or (device == "cuda" and torch.cuda.is_available())
-        or (device == "mps" and torch.backends.mps.is_available())
-    )
-
-
-def _device(name: str) -> torch.device:
-    if not _is_available(name):
-        raise GraphshiftError(f"device is {name!r} and this machine's PyTorch has none; use 'cpu'.")
-    return torch.device(name)
