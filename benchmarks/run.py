@@ -113,7 +113,7 @@ def policy():
 
         for _ in range(20):
             step()
-        numbers = sum(tensor.numel() * tensor.element_size() for tensor in sparse.state().values()) / 2**20
+        numbers = sparse.num_bytes / 2**20
         full = nodes * nodes * 12 / 2**20  # a logit and Adam's two moments, float32
         if nodes <= 8_000:
             dense = DensePolicy(nodes, 0.005)

@@ -182,3 +182,15 @@ def test_an_unknown_optimizer_is_refused() -> None:
 def test_a_decay_that_forgets_everything_is_refused(optimizer: str) -> None:
     with pytest.raises(GraphshiftError, match=r"lr × weight_decay is 1\.0; expected below 1"):
         SparsePolicy(4, optimizer=optimizer, lr=10.0, weight_decay=0.1)
+
+
+def test_memory_grows_with_what_was_touched_and_not_with_the_square_of_the_nodes() -> None:
+    sizes = {}
+    for nodes in (500, 5000):
+        policy = SparsePolicy(nodes)
+        generator = torch.Generator().manual_seed(0)
+        for _ in range(5):
+            policy.reinforce(policy.sample(2, generator), 1.0)
+        sizes[nodes] = policy.num_bytes
+        assert policy.num_bytes >= policy.touched * (4 + 4 * 4 + 8 + 4)  # a slot, four numbers, a key and its place
+    assert sizes[5000] < 12 * sizes[500]

@@ -69,6 +69,12 @@ class SparsePolicy:
         """How many columns have an entry of their own, over all rows."""
         return int(self._count.sum())
 
+    @property
+    def num_bytes(self) -> int:
+        """The memory that the policy, its optimiser and its index hold."""
+        tables = [self._count, self._slot, self._entry, self._shared]
+        return sum(t.numel() * t.element_size() for t in [*tables, *self._index.tensors()])
+
     def sample(self, draws: int, generator: torch.Generator) -> Tensor:
         """Draws columns for every row, independently, from its softmax.
 
@@ -239,6 +245,10 @@ class _Index:
 
     def __init__(self) -> None:
         self._runs: list[tuple[Tensor, Tensor]] = []
+
+    def tensors(self) -> list[Tensor]:
+        """All that it holds."""
+        return [tensor for run in self._runs for tensor in run]
 
     def find(self, keys: Tensor) -> Tensor:
         """The place of each key, or −1."""
