@@ -72,3 +72,18 @@ def test_a_state_taken_back_gives_the_same_draws() -> None:
     torch.rand(100)
     set_rng_state(state, CPU)
     assert torch.equal(torch.rand(5), expected)
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps"])
+def test_a_devices_own_state_is_kept_as_well(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no such device here, so its two functions are played."""
+    held = {"state": torch.tensor([1, 2, 3])}
+    module = getattr(torch, kind)
+    monkeypatch.setattr(module, "get_rng_state", lambda *_: held["state"])
+    monkeypatch.setattr(module, "set_rng_state", lambda state, *_: held.update(state=state))
+    device = torch.device(kind)
+    state = rng_state(device)
+    held["state"] = torch.tensor([7])
+    set_rng_state(state, device)
+    assert held["state"].tolist() == [1, 2, 3]
+    assert set(rng_state(CPU)) == {"cpu"}
