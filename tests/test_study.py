@@ -25,8 +25,8 @@ def records() -> list[dict[str, Any]]:
     )
 
 
-def made(name: str, values: list[float], key: str = "mean") -> list[dict[str, Any]]:
-    return [{"arm": name, "seed": seed, key: value} for seed, value in enumerate(values)]
+def made(name: str, values: list[float], key: str = "mean", metric: str = "accuracy") -> list[dict[str, Any]]:
+    return [{"arm": name, "seed": seed, "metric": metric, key: value} for seed, value in enumerate(values)]
 
 
 def test_every_arm_is_fitted_with_every_seed(records: list[dict[str, Any]]) -> None:
@@ -93,6 +93,13 @@ def test_only_seeds_that_both_have_are_compared() -> None:
     found = compare(records, "a", "b")
     assert found.seeds == 2
     assert found.mean == pytest.approx(0.15)
+
+
+def test_where_less_is_better_the_smaller_score_is_ahead() -> None:
+    records = made("a", [0.2, 0.3, 0.25], metric="mse") + made("b", [0.5, 0.6, 0.55], metric="mse")
+    found = compare(records, "a", "b")
+    assert found.mean == pytest.approx(0.3)
+    assert "a is ahead of b" in found.sentence()
 
 
 def test_the_worst_score_can_be_compared_too() -> None:

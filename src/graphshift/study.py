@@ -11,6 +11,7 @@ from scipy import stats
 
 from graphshift.datasets import load
 from graphshift.fitting import complete_settings, fit, result_of
+from graphshift.metrics import METRICS
 
 __all__ = ["Arm", "Difference", "compare", "run_study", "summarise"]
 
@@ -115,7 +116,7 @@ class Difference:
 
 
 def compare(records: Sequence[Mapping[str, Any]], arm: str, baseline: str, key: str = "mean") -> Difference:
-    """The paired difference of two arms over their seeds.
+    """The paired difference of two arms over their seeds; positive where the arm scores better.
 
     Args:
         records: of :func:`run_study`, at least two seeds.
@@ -125,7 +126,8 @@ def compare(records: Sequence[Mapping[str, Any]], arm: str, baseline: str, key: 
     """
     by_seed = {name: {r["seed"]: r[key] for r in records if r["arm"] == name} for name in (arm, baseline)}
     seeds = sorted(by_seed[arm].keys() & by_seed[baseline].keys())
-    gains = [by_seed[arm][seed] - by_seed[baseline][seed] for seed in seeds]
+    sign = 1 if METRICS[records[0]["metric"]].higher_is_better else -1  # a gain is a better score, whichever way
+    gains = [sign * (by_seed[arm][seed] - by_seed[baseline][seed]) for seed in seeds]
     mean = fmean(gains)
     margin = float(stats.t.ppf(0.975, len(gains) - 1)) * stdev(gains) / len(gains) ** 0.5
     return Difference(arm, baseline, key, mean, mean - margin, mean + margin, len(gains))

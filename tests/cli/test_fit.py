@@ -92,7 +92,7 @@ def test_what_is_not_given_comes_from_the_dataset_then_from_the_defaults(graphsh
 def test_the_default_folder_says_what_is_in_it(graphshift: Any) -> None:
     answer = graphshift(*ERM, "--seed", 4)
     assert answer.status == 0
-    assert Path("runs/planted-erm-gcn-4/result.json").exists()
+    assert Path("runs/planted-erm-4/result.json").exists()
 
 
 # --- TOML --------------------------------------------------------------------------------------------------------

@@ -61,9 +61,6 @@ def main() -> None:
         app()
     except GraphshiftError as error:
         _fail(str(error), 2)
-    except BrokenPipeError:  # the reader of our output has gone, as `head` does
-        sys.stderr.close()
-        raise SystemExit(0) from None
     except OSError as error:
         _fail(f"{error.filename or 'a file'}: {error.strerror or error}.", 2)
     except (MemoryError, RuntimeError) as error:

@@ -61,9 +61,8 @@ def fit(
         request = _resumed_request(resume, out, given, option, data_dir)
     else:
         request = _request(dataset, given, option, data_dir)
-    method = request.given.get("method", "eerm")
-    backbone, seed = request.given.get("backbone", "gcn"), request.given.get("seed", 0)
-    folder = out or Path("runs") / f"{request.dataset}-{method}-{backbone}-{seed}"
+    named = [request.given.get("method", "eerm"), request.given.get("backbone"), request.given.get("seed", 0)]
+    folder = out or Path("runs") / "-".join([request.dataset, *(str(part) for part in named if part is not None)])
     try:
         result = fit_in_folder(
             request, folder, force=force, resume=resume, checkpoint_every=checkpoint_every, progress=not json_
