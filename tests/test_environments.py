@@ -276,3 +276,28 @@ def test_graphs_are_taken_alone_or_together() -> None:
     for wrong in (3, torch.ones(2), [torch.ones(2)]):
         with pytest.raises(GraphshiftError, match=r"expected an Environment or a torch_geometric\.data\.Data"):
             as_environments(wrong)
+
+
+def test_edge_attributes_are_said_to_be_unused() -> None:
+    data = random_data()
+    data.edge_attr = torch.ones(data.num_edges, 2)
+    with pytest.warns(GraphshiftWarning, match="edge_attr"):
+        Environment("e", data)
+
+
+def test_a_fingerprint_tells_any_change() -> None:
+    base = random_data(weighted=True)
+    found = {Environment("e", base).fingerprint()}
+    assert Environment("e", base.clone()).fingerprint() in found
+    for change in ("x", "edge_weight", "y", "edge_index", "mask"):
+        data = base.clone()
+        if change == "edge_index":
+            data.edge_index, data.edge_weight = data.edge_index[:, 1:], data.edge_weight[1:]
+        elif change == "mask":
+            data.mask = torch.arange(data.num_nodes) < 5
+        elif change == "y":
+            data.y = 1 - data.y
+        else:
+            data[change] = data[change] * 2
+        found.add(Environment("e", data).fingerprint())
+    assert len(found) == 6

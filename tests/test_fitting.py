@@ -16,7 +16,7 @@ from graphshift.training import Run
 
 KEYS = {
     "dataset", "method", "backbone", "seed", "metric", "selection", "best_epoch", "val", "tests", "majority", "seconds",
-    "seconds_per_epoch", "peak_rss_mb", "version",
+    "seconds_per_epoch", "peak_rss_mb", "version", "selection_score",
 }  # fmt: skip
 TINY = {"epochs": 2, "hidden_channels": 4}
 
@@ -233,7 +233,7 @@ def test_a_checkpoint_is_kept_while_needed_and_removed_at_the_end(
 
 def test_a_path_that_is_no_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    for folder, match in ((tmp_path / "file", "is a file"), (tmp_path / "file" / "run", "cannot be made ready")):
+    for folder, match in ((tmp_path / "file", "is a file"), (tmp_path / "file" / "run", "cannot be made")):
         with pytest.raises(GraphshiftError, match=match):
             fit_in_folder(request(), folder)
     assert contents(tmp_path) == {"file": b"mine"}

@@ -247,7 +247,8 @@ def test_a_loaded_model_predicts_the_same_bits(kind: str, data: gs.ShiftDataset,
     ours, theirs = loaded.get_params(), model.get_params()
     if kind == "own":
         del ours["backbone"], theirs["backbone"]
-    theirs["backbone_options"] = theirs["backbone_options"] or {}
+    for name in {"backbone_options", "explorer_options"} & set(theirs):
+        theirs[name] = theirs[name] or {}
     assert ours == theirs
     assert (loaded.best_epoch_, loaded.best_score_) == (model.best_epoch_, model.best_score_)
     loaded.fit(train, val)  # and it can be trained again
@@ -353,3 +354,37 @@ def test_a_model_made_for_a_missing_device_loads_on_the_cpu(
     changed(saved, settings=settings | {"device": "mps"})
     assert np.array_equal(gs.load_model(saved).predict(data.tests[0]), fitted.predict(data.tests[0]))
     shutil.rmtree(saved)
+
+
+def test_pygs_masks_are_not_mistaken_for_one_environment() -> None:
+    data = gs.load("planted", nodes=60).train[0].data
+    model = gs.ERM(**SMALL).fit(data, data)
+    del data.mask
+    data.train_mask = torch.arange(60) < 20
+    with pytest.raises(GraphshiftError, match=r"from_pyg"):
+        gs.ERM(**SMALL).fit(data)
+    with pytest.raises(GraphshiftError, match=r"from_pyg"):
+        model.score(data)
+    assert model.predict(data).shape == (60,)  # a prediction needs no mask
+
+
+def test_a_run_of_other_data_is_not_resumed(tmp_path: Path) -> None:
+    first, second = (gs.load("planted", nodes=60, seed=seed) for seed in (0, 9))
+    gs.ERM(**SMALL).fit(first.train, first.val, run=gs.Run(str(tmp_path / "run"), every=0))
+    with pytest.raises(GraphshiftError, match="other data"):
+        gs.ERM(**SMALL).fit(second.train, second.val, run=gs.Run(tmp_path / "run", every=0))
+
+
+def test_another_default_dtype_is_refused() -> None:
+    data = gs.load("planted", nodes=60)
+    torch.set_default_dtype(torch.float64)
+    try:
+        with pytest.raises(GraphshiftError, match="float64"):
+            gs.ERM(**SMALL).fit(data.train, data.val)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_a_whole_dataset_is_not_a_graph() -> None:
+    with pytest.raises(GraphshiftError, match=r"data\.train"):
+        gs.ERM(**SMALL).fit(gs.load("planted", nodes=60))

@@ -104,9 +104,10 @@ def test_estimators_have_the_settings_and_their_defaults(estimator: type[ERM] | 
         for name, parameter in inspect.signature(estimator.__init__).parameters.items()
         if name != "self"
     }
-    assert defaults.pop("backbone_options") is None  # no mutable default; {} in the settings
+    options = {"backbone_options", "explorer_options"} & set(defaults)
+    assert all(defaults.pop(name) is None for name in options)  # no mutable default; {} in the settings
     names = set(Settings.model_fields) - {"method"} - (set(EERM_ONLY) if estimator is ERM else set())
-    assert set(defaults) == names - {"backbone_options"}
+    assert set(defaults) == names - options
     settings = Settings()
     assert defaults == {name: getattr(settings, name) for name in defaults}
     assert estimator()._settings() == settings.model_copy(update={"method": estimator._method})
@@ -114,7 +115,7 @@ def test_estimators_have_the_settings_and_their_defaults(estimator: type[ERM] | 
 
 def test_eerm_only_settings_are_those_of_the_explorers_and_the_objective() -> None:
     assert set(EERM_ONLY) == {
-        "explorer", "explorers", "edits_per_node", "inner_steps", "beta", "beta_end", "explorer_lr",
+        "explorer", "explorer_options", "explorers", "edits_per_node", "inner_steps", "beta", "beta_end", "explorer_lr",
         "explorer_optimizer", "explorer_weight_decay", "explorer_baseline", "credit", "reset_explorers",
         "directed_edits", "low_memory",
     }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +13,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphshift.checks import checked_features, checked_graph, checked_labels, checked_mask, on_cpu, refuse_ambiguity
 from graphshift.errors import GraphshiftError, GraphshiftWarning
-from graphshift.graphs import Graph
 from graphshift.sparse import Sparse
 from graphshift.tasks import Task
 
-__all__ = ["Environment", "ShiftDataset", "as_environments", "check_together", "checked_graph", "infer_task"]
+__all__ = ["Environment", "ShiftDataset", "as_environments", "check_together", "infer_task"]
 
 
 class Environment:
@@ -37,13 +38,15 @@ class Environment:
 
     def __init__(self, name: str, data: Data, task: Task | None = None) -> None:
         self.name = str(name)
-        self.x = _checked_features(self.name, data)
+        data = on_cpu(data)
+        refuse_ambiguity(self.name, data)
+        self.x = checked_features(self.name, data)
         self.graph = checked_graph(self.name, data, self.num_nodes)
-        self.mask = _checked_mask(self.name, data, self.num_nodes)
+        self.mask = checked_mask(self.name, data, self.num_nodes)
         self.y: Tensor | None = None
         if data.y is not None:
-            self.task = infer_task(data, self.mask, self.name) if task is None else task
-            self.y = _checked_labels(self.name, data.y, self.mask, self.task)
+            self.task = infer_task(data, self.mask) if task is None else task
+            self.y = checked_labels(self.name, data.y, self.mask, self.task)
         elif task is None:
             raise GraphshiftError(
                 f"environment {self.name!r}: there is no `y`, so the task cannot be inferred; pass `task`, "
@@ -101,6 +104,15 @@ class Environment:
         except GraphshiftError as error:
             raise GraphshiftError(f"environment {self.name!r}: {error}") from None
 
+    def fingerprint(self) -> str:
+        """A digest of all that training sees: two environments with the same one are the same."""
+        digest = hashlib.blake2b(f"{self.name} {self.task} {self.x.shape}".encode(), digest_size=16)
+        values = [self.x.value, self.x.pattern.col] if isinstance(self.x, Sparse) else [self.x]
+        for tensor in (*values, self.graph.keys, self.graph.weight, self.mask, self.y):
+            if tensor is not None:
+                digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
     def replace(self, **changes: Any) -> Environment:
         """A copy with some attributes changed (``name``, ``mask``, ``task``, ``graph``…); nothing is checked again."""
         copy = object.__new__(Environment)
@@ -131,7 +143,8 @@ class ShiftDataset:
         train: environments to learn from.
         val: environments to select epochs and settings by; may be empty.
         tests: environments to report; they never choose anything.
-        defaults: settings that suit this dataset, by field of the fit configuration.
+        defaults: settings that suit this dataset, by name; those of one backbone or method alone go under
+            ``"by_backbone"`` and ``"by_method"``, each by its name.
         facts: what a maker knows beside the graphs, such as ``{"spurious_columns": [16, 17]}``.
     """
 
@@ -210,7 +223,7 @@ def check_together(train: Sequence[Environment], others: Sequence[Environment], 
             )
 
 
-def infer_task(data: Data, mask: Tensor, name: str) -> Task:
+def infer_task(data: Data, mask: Tensor) -> Task:
     """Floating labels: regression. Classes 0 and 1: binary. More classes: multiclass."""
     y = data.y
     if not isinstance(y, Tensor) or y.dim() == 0 or y.shape[0] != mask.shape[0]:
@@ -222,12 +235,26 @@ def infer_task(data: Data, mask: Tensor, name: str) -> Task:
     return Task("binary", 2) if classes <= 2 else Task("multiclass", classes)
 
 
-def as_environment(graph: Environment | Data, task: Task | None = None, name: str = "graph") -> Environment:
-    """Takes what a user may pass for a graph: an :class:`Environment` or a PyG ``Data``."""
+def as_environment(
+    graph: Environment | Data, task: Task | None = None, name: str = "graph", *, labelled: bool = True
+) -> Environment:
+    """Takes what a user may pass for a graph: an :class:`Environment` or a PyG ``Data``.
+
+    Args:
+        graph: what was passed.
+        task: what is predicted, where it is known.
+        name: for a ``Data``, which has none.
+        labelled: False leaves labels and masks of a ``Data`` aside, for predictions.
+    """
     if isinstance(graph, Environment):
         return graph
     if isinstance(graph, Data):
+        if not labelled:
+            weight = graph.edge_weight if "edge_weight" in graph else None
+            graph = Data(x=graph.x, edge_index=graph.edge_index, edge_weight=weight)
         return Environment(name, graph, task)
+    if isinstance(graph, ShiftDataset):
+        raise GraphshiftError("expected graphs, found a ShiftDataset; pass its parts: data.train, val=data.val.")
     raise GraphshiftError(
         f"expected an Environment or a torch_geometric.data.Data, found {type(graph).__name__}; "
         "wrap tensors as Data(x=..., edge_index=..., y=...)."
@@ -235,156 +262,17 @@ def as_environment(graph: Environment | Data, task: Task | None = None, name: st
 
 
 def as_environments(
-    graphs: Environment | Data | Iterable[Environment | Data], task: Task | None = None, name: str = "graph"
+    graphs: Environment | Data | Iterable[Environment | Data],
+    task: Task | None = None,
+    name: str = "graph",
+    *,
+    labelled: bool = True,
 ) -> list[Environment]:
     """Takes one graph or several. Unnamed ones get ``name`` and, if there are several, a number."""
-    if isinstance(graphs, Environment | Data):
-        return [as_environment(graphs, task, name)]
-    if not isinstance(graphs, Iterable):
-        return [as_environment(graphs, task, name)]
+    if isinstance(graphs, Environment | Data | ShiftDataset) or not isinstance(graphs, Iterable):
+        return [as_environment(graphs, task, name, labelled=labelled)]
     result: list[Environment] = []
     for i, graph in enumerate(graphs):
-        result.append(as_environment(graph, task or (result[0].task if result else None), f"{name}{i}"))
+        known = task or (result[0].task if result else None)
+        result.append(as_environment(graph, known, f"{name}{i}", labelled=labelled))
     return result
-
-
-def _checked_features(name: str, data: Data) -> Tensor | Sparse:
-    x = data.x
-    if not isinstance(x, Tensor):
-        raise GraphshiftError(
-            f"environment {name!r}: `x` is {type(x).__name__}; expected a [nodes, features] float tensor. For a graph "
-            "without features, a column of ones or the nodes' degrees will do."
-        )
-    if x.dim() != 2 or x.shape[0] == 0 or x.shape[1] == 0:
-        raise GraphshiftError(f"environment {name!r}: `x` has shape {list(x.shape)}; expected [nodes, features].")
-    if not x.is_floating_point():
-        raise GraphshiftError(f"environment {name!r}: `x` is {x.dtype}; expected floats: use `x.float()`.")
-    if x.layout == torch.strided:
-        x = x.detach().to(torch.float32)
-        values = x
-    else:
-        sparse = Sparse.from_torch(x.detach().to(torch.float32))
-        values = sparse.value
-    if not bool(torch.isfinite(values).all()):
-        bad = int((~torch.isfinite(values)).sum())
-        where = ""
-        if values.dim() == 2:
-            row, column = (~torch.isfinite(values)).nonzero()[0].tolist()
-            where = f", first at node {row}, column {column}"
-        raise GraphshiftError(
-            f"environment {name!r}: `x` has {bad} NaN or infinite values{where}; fill them in or drop the column."
-        )
-    return x if x.layout == torch.strided else sparse
-
-
-def checked_graph(name: str, data: Data, num_nodes: int) -> Graph:
-    """The structure of a PyG ``Data``, checked, without self-loops and duplicate edges."""
-    edge_index = data.edge_index
-    if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.shape[0] != 2:
-        found = list(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
-        raise GraphshiftError(
-            f"environment {name!r}: `edge_index` is {found}; expected a [2, edges] int64 tensor (use "
-            "torch.empty(2, 0, dtype=torch.int64) for a graph without edges)."
-        )
-    edge_index = edge_index.detach().as_subclass(Tensor)
-    if edge_index.dtype not in (torch.int64, torch.int32):
-        raise GraphshiftError(
-            f"environment {name!r}: `edge_index` is {edge_index.dtype}; expected int64: node numbers, not values."
-        )
-    edge_index = edge_index.to(torch.int64)
-    if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= num_nodes):
-        bad = ((edge_index < 0) | (edge_index >= num_nodes)).any(dim=0)
-        column = int(bad.nonzero()[0])
-        raise GraphshiftError(
-            f"environment {name!r}: {int(bad.sum())} edges name nodes outside 0…{num_nodes - 1}, first edge {column}: "
-            f"{edge_index[:, column].tolist()}; number the nodes as the rows of `x`."
-        )
-    weight = data.edge_weight if "edge_weight" in data else None
-    if weight is not None:
-        weight = _checked_weight(name, weight, edge_index.shape[1])
-    loops = edge_index[0] == edge_index[1]
-    if bool(loops.any()):
-        warnings.warn(
-            f"environment {name!r}: removed {int(loops.sum())} self-loops; backbones add their own where the paper "
-            "does.",
-            GraphshiftWarning,
-            stacklevel=4,
-        )
-        edge_index = edge_index[:, ~loops]
-        weight = None if weight is None else weight[~loops]
-    unique, first = _first_of_each(edge_index[1] * num_nodes + edge_index[0])
-    duplicates = edge_index.shape[1] - unique.numel()
-    if duplicates:
-        warnings.warn(
-            f"environment {name!r}: removed {duplicates} duplicate edges"
-            + (", keeping the first weight of each." if weight is not None else "."),
-            GraphshiftWarning,
-            stacklevel=4,
-        )
-        edge_index = edge_index[:, first]
-        weight = None if weight is None else weight[first]
-    return Graph.from_edge_index(edge_index, num_nodes, weight)
-
-
-def _first_of_each(keys: Tensor) -> tuple[Tensor, Tensor]:
-    """The distinct keys, sorted, and the position at which each first occurs."""
-    ordered, order = torch.sort(keys, stable=True)
-    fresh = torch.ones_like(ordered, dtype=torch.bool)
-    fresh[1:] = ordered[1:] != ordered[:-1]
-    return ordered[fresh], order[fresh]
-
-
-def _checked_weight(name: str, weight: Any, num_edges: int) -> Tensor:
-    if not isinstance(weight, Tensor) or weight.dim() != 1 or weight.shape[0] != num_edges:
-        found = list(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
-        raise GraphshiftError(f"environment {name!r}: `edge_weight` is {found}; expected [{num_edges}], one an edge.")
-    weight = weight.detach().to(torch.float32)
-    bad = ~(torch.isfinite(weight) & (weight > 0))
-    if bool(bad.any()):
-        edge = int(bad.nonzero()[0])
-        raise GraphshiftError(
-            f"environment {name!r}: {int(bad.sum())} edge weights are not positive numbers, first edge {edge}: "
-            f"{float(weight[edge])}; drop edges of weight 0, and shift or square negative weights."
-        )
-    return weight
-
-
-def _checked_mask(name: str, data: Data, num_nodes: int) -> Tensor:
-    mask = data.mask if "mask" in data else None
-    if mask is None:
-        return torch.ones(num_nodes, dtype=torch.bool)
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (num_nodes,):
-        found = f"{mask.dtype} {list(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
-        raise GraphshiftError(f"environment {name!r}: `mask` is {found}; expected bool [{num_nodes}].")
-    if not bool(mask.any()):
-        raise GraphshiftError(f"environment {name!r}: `mask` is empty; at least one node must count.")
-    return mask.detach()
-
-
-def _checked_labels(name: str, y: Any, mask: Tensor, task: Task) -> Tensor:
-    if isinstance(y, Tensor) and y.dim() == 2 and y.shape[1] == 1:
-        y = y.squeeze(1)
-    if not isinstance(y, Tensor) or y.shape != mask.shape:
-        found = list(y.shape) if isinstance(y, Tensor) else type(y).__name__
-        raise GraphshiftError(f"environment {name!r}: `y` is {found}; expected [{mask.shape[0]}], one label a node.")
-    y = y.detach()
-    if not task.is_classification:
-        y = y.to(torch.float32)
-        if not bool(torch.isfinite(y[mask]).all()):
-            bad = int((~torch.isfinite(y[mask])).sum())
-            raise GraphshiftError(
-                f"environment {name!r}: {bad} counted nodes have a NaN or infinite `y`; take them out of `mask`."
-            )
-        return y
-    if y.is_floating_point() and not bool((y[mask] == y[mask].round()).all()):
-        raise GraphshiftError(f"environment {name!r}: `y` is {y.dtype} with fractions; classes are int64 numbers.")
-    y = torch.where(mask, y, torch.zeros_like(y)).to(torch.int64)
-    outside = mask & ((y < 0) | (y >= task.num_classes))
-    if bool(outside.any()):
-        node = int(outside.nonzero()[0])
-        raise GraphshiftError(
-            f"environment {name!r}: {int(outside.sum())} counted nodes have a class outside 0…{task.num_classes - 1}, "
-            f"first node {node}: {int(y[node])}; correct the labels, take these nodes out of `mask`, or pass a `task` "
-            "with more classes."
-        )
-    return y

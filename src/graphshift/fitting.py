@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 import platform
-import resource
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from graphshift._version import __version__
 from graphshift.datasets import load
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError
-from graphshift.models import METHODS, Model
-from graphshift.settings import EERM_ONLY, Settings, validated
+from graphshift.models import Model, make_model
+from graphshift.settings import EERM_ONLY, LEARNING_ONLY, NEVER_LEARN, Settings, validated
 from graphshift.storage import read_json, write_json
 from graphshift.training import Run
 
-__all__ = ["FitRequest", "complete_settings", "fit", "fit_in_folder", "make_model", "result_of"]
+__all__ = ["FitRequest", "complete_settings", "fit", "fit_in_folder", "result_of"]
 
 _OURS = ("config.json", "history.jsonl", "checkpoint.safetensors", "result.json", "model")
 
@@ -37,19 +37,18 @@ class FitRequest:
 def complete_settings(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> Settings:
     """The settings of a fit: what was given, else what suits the dataset, else the general defaults."""
     method = given.get("method", Settings.model_fields["method"].default)
-    fitting = {k: v for k, v in defaults.items() if method == "eerm" or k not in EERM_ONLY}
+    backbone = given.get("backbone", defaults.get("backbone", Settings.model_fields["backbone"].default))
+    nested = (defaults.get("by_backbone", {}).get(backbone, {}), defaults.get("by_method", {}).get(method, {}))
+    flat = {k: v for k, v in defaults.items() if k not in ("by_backbone", "by_method")} | nested[0] | nested[1]
+    fitting = {k: v for k, v in flat.items() if method == "eerm" or k not in EERM_ONLY}
     if method != "eerm":
         idle = [name for name in given if name in EERM_ONLY]
         if idle:
             raise GraphshiftError(f"{', '.join(idle)}: means nothing to method {method}; leave it out, or use eerm.")
+    idle = [name for name in given if name in LEARNING_ONLY and given.get("explorer", "reinforce") in NEVER_LEARN]
+    if idle:
+        raise GraphshiftError(f"{', '.join(idle)}: explorer {given['explorer']!r} does not learn; leave it out.")
     return validated({**fitting, **given})
-
-
-def make_model(settings: Settings) -> Model:
-    """The estimator with these settings."""
-    estimator = METHODS[settings.method]
-    names = estimator().get_params(deep=False)
-    return estimator(**{name: value for name, value in settings.model_dump().items() if name in names})
 
 
 def fit(data: ShiftDataset, settings: Settings, *, run: Run | None = None, progress: bool = False) -> Model:
@@ -60,20 +59,24 @@ def fit(data: ShiftDataset, settings: Settings, *, run: Run | None = None, progr
 
 def result_of(model: Model, data: ShiftDataset, settings: Settings) -> dict[str, Any]:
     """The record of a fit; the tests are scored here, once."""
-    tests = model.score(data.tests)
+    val, tests = ({e.name: model.score(e) for e in environments} for environments in (data.val, data.tests))
     epochs = max(len(model.history_), 1)
     return {
         "dataset": data.name, "method": settings.method, "backbone": settings.backbone, "seed": settings.seed,
         "metric": data.task.metric, "selection": settings.selection, "best_epoch": model.best_epoch_,
-        "val": model.best_score_, "tests": tests,
+        "selection_score": model.best_score_, "val": fmean(val.values()) if val else None, "tests": tests,
         "majority": {e.name: e.majority for e in data.tests if e.majority is not None},
         "seconds": model.seconds_, "seconds_per_epoch": model.seconds_ / epochs, "peak_rss_mb": peak_rss_mb(),
         "version": __version__,
     }  # fmt: skip
 
 
-def peak_rss_mb() -> float:
-    """The largest amount of memory that this process has held, in MB."""
+def peak_rss_mb() -> float | None:
+    """The largest amount of memory that this process has held, in MB; None on Windows, which does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1024 * 1024) if platform.system() == "Darwin" else peak / 1024
 

@@ -101,12 +101,13 @@ class Graph:
             value = value * self.weight
         return Normalised(Sparse(self.pattern, value, symmetric=self.undirected), inverse_root.square())
 
-    def flip(self, flips: Tensor) -> Graph:
+    def flip(self, flips: Tensor, *, undirected: bool | None = None) -> Graph:
         """A + B ∘ (complement(A) − A): the graph with the given entries flipped, in O(edges + flips log edges).
 
         Args:
             flips: keys, sorted and unique; each is removed where it is there and added where it is not. An added
-                edge weighs the mean of the graph's weights. On an undirected graph the caller flips both directions.
+                edge weighs the mean of the graph's weights. On an undirected graph the caller flips both directions,
+            undirected: or says here that the result is not undirected; None keeps what the graph is.
         """
         place = torch.searchsorted(self.keys, flips)
         if self.num_edges:
@@ -129,14 +130,17 @@ class Graph:
             weight = self.weight.new_empty(keys.numel())
             weight[landing] = self.weight.mean() if self.num_edges else 1.0
             weight[old] = self.weight[kept]
-        return Graph(self.num_nodes, keys, weight, undirected=self.undirected)
+        return Graph(self.num_nodes, keys, weight, undirected=self.undirected if undirected is None else undirected)
 
     def to(self, device: torch.device) -> Graph:
         """The same graph on another device."""
         if device == self.device:
             return self
         weight = None if self.weight is None else self.weight.to(device)
-        return Graph(self.num_nodes, self.keys.to(device), weight, undirected=self.undirected)
+        moved = Graph(self.num_nodes, self.keys.to(device), weight, undirected=self.undirected)
+        # 64-bit keys are not safe to compute with on every device: the pattern is made before the move.
+        moved.__dict__["pattern"] = self.pattern.to(device)
+        return moved
 
     def __repr__(self) -> str:
         kind = "undirected" if self.undirected else "directed"

@@ -57,6 +57,8 @@ def _mse(y: Array, p: Array) -> float:
 
 
 def _r2(y: Array, p: Array) -> float:
+    if y.size < 2:
+        raise GraphshiftError("R² needs at least two counted nodes; widen the mask, or use metric 'mse'.")
     return float(sk.r2_score(y, p))
 
 

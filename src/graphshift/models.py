@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graphshift._version import __version__
+from graphshift.arguments import check_types
 from graphshift.backbones import Backbone, make_backbone
 from graphshift.devices import is_available, torch_device
 from graphshift.environments import Environment, as_environments, check_together
@@ -29,7 +30,7 @@ from graphshift.tasks import Task
 from graphshift.training import Run, selection_environments
 from graphshift.training import train as run_training
 
-__all__ = ["EERM", "ERM", "METHODS", "Model", "load_model"]
+__all__ = ["EERM", "ERM", "METHODS", "Model", "load_model", "make_model"]
 
 Graphs: TypeAlias = Environment | Data | Iterable[Environment | Data]
 
@@ -72,6 +73,11 @@ class Model(BaseEstimator):
         """
         settings = self._settings()
         device = torch_device(settings.device)
+        if torch.get_default_dtype() != torch.float32:
+            raise GraphshiftError(
+                f"torch's default dtype is {torch.get_default_dtype()}; graphshift computes in float32: call "
+                "torch.set_default_dtype(torch.float32) first."
+            )
         training = as_environments(train, name="train")
         if not training:
             raise GraphshiftError("train: there is no training environment; at least one is needed.")
@@ -83,10 +89,13 @@ class Model(BaseEstimator):
         with isolated(settings.seed, device):
             backbone = _new_backbone(self.backbone, settings, training[0].num_features, task).to(device)
             method = self._make_method(backbone, settings)
+            identity = settings.model_dump()
+            if run is not None:  # a run of other settings or other data must not be resumed
+                identity["data"] = [environment.fingerprint() for environment in (*training, *select_by)]
             with progress_bar(self._method.upper(), settings.epochs, enabled=progress) as report:
                 result = run_training(
                     method, training, select_by, epochs=settings.epochs, patience=settings.patience, run=run,
-                    report=report, settings=settings.model_dump(),
+                    report=report, settings=identity,
                 )  # fmt: skip
         backbone.load_state_dict(result.weights)
         self.backbone_, self.task_, self.n_features_in_ = backbone.eval(), task, training[0].num_features
@@ -100,14 +109,14 @@ class Model(BaseEstimator):
     def predict(self, graphs: Iterable[Environment | Data]) -> dict[str, NDArray[Any]]: ...
     def predict(self, graphs: Graphs) -> NDArray[Any] | dict[str, NDArray[Any]]:
         """The class (or value) of every node. One graph gives an array; several give a dict by name."""
-        return self._each(graphs, lambda _, output: self.task_.predictions(output).cpu().numpy())
+        return self._each(graphs, lambda _, output: self.task_.predictions(output).cpu().numpy(), labelled=False)
 
     def predict_proba(self, graphs: Graphs) -> NDArray[Any] | dict[str, NDArray[Any]]:
         """Class probabilities of every node, ``[nodes, classes]``; several graphs give a dict by name."""
         check_is_fitted(self, "backbone_")
         if not self.task_.is_classification:
             raise GraphshiftError("predict_proba: a regression model has no probabilities; use predict.")
-        return self._each(graphs, lambda _, output: self.task_.probabilities(output).cpu().numpy())
+        return self._each(graphs, lambda _, output: self.task_.probabilities(output).cpu().numpy(), labelled=False)
 
     @overload
     def score(self, graphs: Environment | Data) -> float: ...
@@ -166,18 +175,19 @@ class Model(BaseEstimator):
             values["backbone"] = type(values["backbone"]).__name__
         if "explorer" in values and not isinstance(values["explorer"], str):
             values["explorer"] = getattr(values["explorer"], "__name__", "own")
-        if values.get("backbone_options") is None:
-            values["backbone_options"] = {}
+        for name in ("backbone_options", "explorer_options"):
+            if name in values and values[name] is None:
+                values[name] = {}
         return validated({"method": self._method} | values)
 
     def _make_method(self, backbone: Backbone, settings: Settings) -> Method:
         raise NotImplementedError
 
-    def _each(self, graphs: Graphs, measure: Callable[[Environment, Tensor], Any]) -> Any:
+    def _each(self, graphs: Graphs, measure: Callable[[Environment, Tensor], Any], *, labelled: bool = True) -> Any:
         check_is_fitted(self, "backbone_")
         device = next(self.backbone_.parameters()).device
         results = {}
-        for environment in as_environments(graphs, self.task_):
+        for environment in as_environments(graphs, self.task_, labelled=labelled):
             if environment.num_features != self.n_features_in_:
                 raise GraphshiftError(
                     f"environment {environment.name!r} has {environment.num_features} features and the model was "
@@ -250,6 +260,7 @@ class EERM(Model):
             patience, device, seed: as in :class:`ERM`.
         explorer: ``"reinforce"`` (the paper's), ``"random"`` (the control), ``"gradient"`` (ours: follows the risk's
             gradient), or a function ``seed -> Explorer``.
+        explorer_options: options of the named explorer, such as ``{"candidates": 20}`` for ``"gradient"``.
         explorers: K, at least 2.
         edits_per_node: s.
         inner_steps: T.
@@ -284,6 +295,7 @@ class EERM(Model):
         device: str = "cpu",
         seed: int = 0,
         explorer: str | Callable[[int], Explorer] = "reinforce",
+        explorer_options: dict[str, Any] | None = None,
         explorers: int = 3,
         edits_per_node: int = 5,
         inner_steps: int = 1,
@@ -305,7 +317,7 @@ class EERM(Model):
         self.explorer, self.explorers, self.edits_per_node, self.inner_steps = (
             explorer, explorers, edits_per_node, inner_steps,
         )  # fmt: skip
-        self.beta, self.beta_end, self.credit = beta, beta_end, credit
+        self.beta, self.beta_end, self.credit, self.explorer_options = beta, beta_end, credit, explorer_options
         self.explorer_lr, self.explorer_optimizer = explorer_lr, explorer_optimizer
         self.explorer_weight_decay, self.explorer_baseline = explorer_weight_decay, explorer_baseline
         self.reset_explorers, self.directed_edits, self.low_memory = reset_explorers, directed_edits, low_memory
@@ -332,11 +344,25 @@ class EERM(Model):
         }  # fmt: skip
         make = EXPLORERS[self.explorer]
         taken = inspect.signature(make).parameters  # a random explorer, say, has no learning rate
-        return make(**{name: value for name, value in offered.items() if name in taken})
+        check_types(f"explorer {self.explorer!r}", make, settings.explorer_options)
+        unknown = [name for name in settings.explorer_options if name not in taken]
+        if unknown:
+            raise GraphshiftError(
+                f"explorer {self.explorer!r} has no option {', '.join(unknown)}; its options are {', '.join(taken)}."
+            )
+        chosen = {name: value for name, value in offered.items() if name in taken}
+        return make(**{**chosen, **settings.explorer_options})
 
 
 #: Every method by name.
 METHODS: dict[str, type[Model]] = {"erm": ERM, "eerm": EERM}
+
+
+def make_model(settings: Settings) -> Model:
+    """The estimator with these settings."""
+    estimator = METHODS[settings.method]
+    names = estimator().get_params(deep=False)
+    return estimator(**{name: value for name, value in settings.model_dump().items() if name in names})
 
 
 def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Model:
@@ -372,9 +398,7 @@ def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Mode
             f"{folder}: the model was trained with your own module {own!r}; pass one of that class: "
             "load_model(folder, backbone=...)."
         )
-    estimator = METHODS[settings.method]
-    names = estimator().get_params(deep=False)
-    model = estimator(**{k: v for k, v in settings.model_dump().items() if k in names})
+    model = make_model(settings)
     if own is not None:
         model.set_params(backbone=backbone)
     device = torch_device(settings.device if is_available(settings.device) else "cpu")

@@ -21,9 +21,14 @@ def derive_seed(seed: int, *path: int) -> int:
 def isolated(seed: int, device: torch.device) -> Iterator[None]:
     """Runs a block under its own seed and gives the caller's torch random state back afterwards."""
     devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(derive_seed(seed))
-        yield
+    before = torch.mps.get_rng_state() if device.type == "mps" else None  # fork_rng knows nothing of MPS
+    try:
+        with torch.random.fork_rng(devices=devices):
+            torch.manual_seed(derive_seed(seed))
+            yield
+    finally:
+        if before is not None:
+            torch.mps.set_rng_state(before)
 
 
 def rng_state(device: torch.device) -> dict[str, Tensor]:

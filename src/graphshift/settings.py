@@ -9,7 +9,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from graphshift.errors import GraphshiftError
 
-__all__ = ["EERM_ONLY", "Settings", "validated"]
+__all__ = ["EERM_ONLY", "LEARNING_ONLY", "NEVER_LEARN", "Settings", "validated"]
 
 
 class Settings(BaseModel):
@@ -37,6 +37,9 @@ class Settings(BaseModel):
     seed: int = Field(0, ge=0, description="seed of everything random")
 
     explorer: str = Field("reinforce", description="what makes the views")
+    explorer_options: dict[str, Any] = Field(
+        default_factory=dict, description="options of the explorer, as candidates=20"
+    )
     explorers: int = Field(3, description="K, the number of views; at least 2")
     edits_per_node: int = Field(5, ge=1, description="s, the edits drawn for each node")
     inner_steps: int = Field(1, ge=1, description="T, explorer steps for one step of the GNN")
@@ -56,6 +59,14 @@ class Settings(BaseModel):
 EERM_ONLY = tuple(Settings.model_fields)[tuple(Settings.model_fields).index("explorer") :]
 
 
+#: The settings that only an explorer that learns has, and the built-in explorers that do not.
+LEARNING_ONLY = (
+    "explorer_lr", "explorer_optimizer", "explorer_weight_decay", "explorer_baseline", "credit", "reset_explorers",
+    "inner_steps",
+)  # fmt: skip
+NEVER_LEARN = ("random", "gradient")
+
+
 def validated(values: Mapping[str, Any], *, where: str = "") -> Settings:
     """Checks settings and explains every one that does not fit.
 
@@ -67,6 +78,8 @@ def validated(values: Mapping[str, Any], *, where: str = "") -> Settings:
         settings = Settings.model_validate(dict(values))
     except ValidationError as error:
         raise GraphshiftError("\n".join(_explain(problem, where) for problem in error.errors())) from None
+    if settings.patience is not None and settings.selection == "last":
+        raise GraphshiftError(f"{where}patience is {settings.patience}; selection 'last' has no score to wait for.")
     if settings.method == "eerm" and settings.explorers < 2:
         raise GraphshiftError(
             f"{where}explorers is {settings.explorers}; EERM needs at least 2: the variance of one view's risk is not "

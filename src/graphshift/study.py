@@ -78,8 +78,9 @@ def summarise(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         own = [record for record in records if record["arm"] == arm]
         row: dict[str, Any] = {"arm": arm, "seeds": len(own)}
         for key in ("val", "mean", "worst", "seconds_per_epoch"):
-            values = [record[key] for record in own]
-            row[key], row[f"{key}_std"] = fmean(values), stdev(values) if len(values) > 1 else 0.0
+            values = [record[key] for record in own if record[key] is not None]  # no validation: no score
+            row[key] = fmean(values) if values else None
+            row[f"{key}_std"] = stdev(values) if len(values) > 1 else 0.0
         variances = [record["variance"] for record in own if record["variance"] is not None]
         row["variance"] = fmean(variances) if variances else None
         rows.append(row)

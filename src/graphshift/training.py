@@ -102,7 +102,7 @@ class Run:
     """A folder that a run can be resumed from: ``history.jsonl`` and ``checkpoint.safetensors``.
 
     Args:
-        folder: exists already.
+        folder: made if need be.
         every: seconds between checkpoints; 0 saves after every epoch.
         begin: called when all was checked and training begins; what it makes ready is not touched before.
     """
@@ -110,7 +110,10 @@ class Run:
     folder: Path
     every: float = 30.0
     begin: Callable[[], None] | None = None
-    _saved: float = field(default_factory=time.monotonic)
+    _saved: float = field(default_factory=time.monotonic, init=False)
+
+    def __post_init__(self) -> None:
+        self.folder = Path(self.folder)
 
     @property
     def checkpoint(self) -> Path:
@@ -124,6 +127,10 @@ class Run:
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any], list[dict[str, Any]]] | None:
         """The state, the note and the history of the latest checkpoint; None if there is none."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise GraphshiftError(f"{self.folder}: cannot be made: {error.strerror}.") from None
         if self.begin is not None:
             self.begin()
         if not self.checkpoint.exists():
@@ -200,7 +207,7 @@ def train(
         assert run is not None
         if note.get("settings") != settings:
             raise GraphshiftError(
-                f"{run.checkpoint}: is of a run with other settings; give the same ones, or another folder."
+                f"{run.checkpoint}: is of a run with other settings or other data; give the same, or another folder."
             )
         try:
             method.load_state(_part(tensors, "method."))

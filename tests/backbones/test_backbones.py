@@ -46,8 +46,8 @@ class OwnWeighted(Own):
         return self.conv(x, edge_index, edge_weight)
 
 
-def own(module: nn.Module) -> Backbone:
-    return make_backbone(module, 5, 2, hidden_channels=8, num_layers=2, dropout=0.0)
+def own(module: nn.Module, out_channels: int = 2) -> Backbone:
+    return make_backbone(module, 5, out_channels, hidden_channels=8, num_layers=2, dropout=0.0)
 
 
 # --- every backbone
@@ -203,7 +203,7 @@ def test_a_users_module_is_given_sparse_features_as_dense_ones(undirected: Data)
 
 def test_an_output_of_one_dimension_becomes_a_column(undirected: Data) -> None:
     module = Own(flat=True)
-    found = own(module)(undirected.x, graph_of(undirected))
+    found = own(module, 1)(undirected.x, graph_of(undirected))
     assert found.shape == (undirected.num_nodes, 1)
     torch.testing.assert_close(found.squeeze(1), module(undirected.x, undirected.edge_index))
 
@@ -215,6 +215,11 @@ def test_a_users_backbone_is_copied_and_used_as_it_is(undirected: Data) -> None:
     assert copied is not mine
     torch.testing.assert_close(copied(undirected.x, graph_of(undirected)), mine(undirected.x, graph_of(undirected)))
     assert not any(a is b for a, b in zip(copied.parameters(), mine.parameters(), strict=True))
+
+
+def test_an_output_of_the_wrong_width_is_refused(undirected: Data) -> None:
+    with pytest.raises(GraphshiftError, match=r"shape \[9, 2\]; the task needs \[9, 3\]"):
+        own(Own(), 3)(undirected.x, graph_of(undirected))
 
 
 def test_options_beside_a_users_module_are_refused(undirected: Data) -> None:

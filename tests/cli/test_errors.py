@@ -152,7 +152,7 @@ def test_out_that_is_no_folder_is_named(refuses: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     assert refuses(*FIT, "--out", tmp_path / "file") == f"{tmp_path / 'file'}: is a file; --out names a folder."
     below = tmp_path / "file" / "run"
-    assert refuses(*FIT, "--out", below) == f"{below}: cannot be made ready: Not a directory."
+    assert refuses(*FIT, "--out", below) == f"{below}: cannot be made: Not a directory."
     assert refuses("demo", "--out", tmp_path / "file", "--nodes", 60, "--epochs", 1, "--seeds", 2)
     assert refuses("toy", "--nodes", 50, "--environments", 9, "--repeats", 2, "--out", below / "toy.png")
 

@@ -14,7 +14,7 @@ from graphshift.settings import Settings
 
 KEYS = {
     "dataset", "method", "backbone", "seed", "metric", "selection", "best_epoch", "val", "tests", "majority", "seconds",
-    "seconds_per_epoch", "peak_rss_mb", "version",
+    "seconds_per_epoch", "peak_rss_mb", "version", "selection_score",
 }  # fmt: skip
 ERM = ("fit", "planted", "--method", "erm", "-o", "nodes=60", "--epochs", 2, "--hidden", 4)
 Files = Callable[[Path], dict[str, bytes]]
@@ -60,10 +60,10 @@ def test_a_terminal_gets_a_bar_with_numbers(graphshift: Any, tmp_path: Path, mon
 def test_every_setting_has_an_option(graphshift: Any, tmp_path: Path) -> None:
     given = {
         "method": "eerm", "backbone": "gat", "hidden": 3, "layers": 3, "dropout": 0.1, "backbone-option": "heads=2",
-        "epochs": 1, "lr": 0.2, "weight-decay": 0.3, "clip": 4.0, "selection": "last", "patience": 5, "device": "cpu",
+        "epochs": 1, "lr": 0.2, "weight-decay": 0.3, "clip": 4.0, "selection": "id_val", "patience": 5, "device": "cpu",
         "seed": 6, "explorer": "reinforce", "explorers": 2, "edits-per-node": 1, "inner-steps": 2, "beta": 7.0,
         "beta-end": 8.0, "explorer-lr": 0.9, "explorer-optimizer": "sgd", "explorer-weight-decay": 0.11,
-        "explorer-baseline": 0.12, "credit": "difference",
+        "explorer-baseline": 0.12, "credit": "difference", "explorer-option": "baseline=0.5",
     }  # fmt: skip
     flags = ["--reset-explorers", "--directed-edits", "--low-memory"]
     options = [word for name, value in given.items() for word in (f"--{name}", value)]
@@ -71,8 +71,8 @@ def test_every_setting_has_an_option(graphshift: Any, tmp_path: Path) -> None:
     assert (answer.status, answer.err) == (0, "")
     long = {"hidden": "hidden_channels", "layers": "num_layers"}
     expected = {long.get(name, name.replace("-", "_")): value for name, value in given.items()}
-    expected["backbone_options"] = {"heads": 2}
-    del expected["backbone_option"]
+    expected |= {"backbone_options": {"heads": 2}, "explorer_options": {"baseline": 0.5}}
+    del expected["backbone_option"], expected["explorer_option"]
     expected |= {flag[2:].replace("-", "_"): True for flag in flags}
     assert set(expected) == set(Settings.model_fields)
     assert config(tmp_path / "run")["settings"] == expected
@@ -194,4 +194,22 @@ def test_oracle_is_called_what_it_is(graphshift: Any, tmp_path: Path) -> None:
 def test_selection_last_has_no_score_of_selection(graphshift: Any, tmp_path: Path) -> None:
     answer = graphshift(*ERM, "--selection", "last", "--out", tmp_path / "run")
     assert "epoch 2 by last (–)" in answer.out
-    assert json.loads((tmp_path / "run" / "result.json").read_text())["val"] is None
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["selection_score"] is None
+    model, data = gs.load_model(tmp_path / "run" / "model"), gs.load("planted", nodes=60)
+    assert result["val"] == model.score(data.val[0])
+    refused = graphshift(*ERM, "--selection", "last", "--patience", 3, "--out", tmp_path / "other")
+    assert refused.status == 2
+    assert "patience is 3" in refused.err
+
+
+def test_settings_of_learning_mean_nothing_to_explorers_that_do_not(graphshift: Any, tmp_path: Path) -> None:
+    for option in (("--explorer-lr", 0.1), ("--inner-steps", 2), ("--credit", "difference")):
+        answer = graphshift(
+            "fit", "planted", "-o", "nodes=60", "--explorer", "random", *option, "--out", tmp_path / "r"
+        )
+        assert answer.status == 2
+        assert "does not learn" in answer.err
+    answer = graphshift("fit", "planted", "-o", "nodes=60", "--explorer-option", "speed=2", "--out", tmp_path / "r")
+    assert answer.status == 2
+    assert "has no option speed" in answer.err

@@ -10,7 +10,11 @@ import torch
 
 from graphshift.datasets.arxiv import arxiv
 from graphshift.errors import GraphshiftError
-from graphshift.settings import validated
+from graphshift.fitting import complete_settings
+
+#: Of EERM, for each backbone (the paper's settings).
+LEARNING_RATES = {"sage": 0.005, "gprgnn": 0.01}
+
 
 NODES = 200
 YEARS = np.random.default_rng(1).permutation(np.repeat([1995, 2011, 2012, 2014, 2015, 2016, 2018, 2019], 25))
@@ -58,7 +62,10 @@ def test_split(tmp_path: Path) -> None:
         found = {tuple(edge) for edge in number[environment.graph.edge_index].t().tolist()}
         kept = [(a, b) for a, b in EDGES.tolist() if YEARS[a] <= last and YEARS[b] <= last]
         assert found == {*kept, *((b, a) for a, b in kept)}
-    validated(data.defaults)
+    for backbone in ("sage", "gprgnn"):
+        for method in ("erm", "eerm"):
+            settings = complete_settings({"backbone": backbone, "method": method}, data.defaults)
+            assert settings.lr == (0.01 if method == "erm" else LEARNING_RATES[backbone])
 
 
 def test_one_way(tmp_path: Path) -> None:

@@ -9,7 +9,11 @@ import torch
 
 from graphshift.datasets.elliptic import elliptic
 from graphshift.errors import GraphshiftError, GraphshiftWarning
-from graphshift.settings import validated
+from graphshift.fitting import complete_settings
+
+#: Of EERM, for each backbone (the paper's settings).
+LEARNING_RATES = {"sage": 0.0002, "gprgnn": 0.01}
+
 
 PER_STEP = 4  # illicit, licit, unknown, licit
 GROUPS = {
@@ -53,7 +57,10 @@ def test_split(tmp_path: Path) -> None:
         assert torch.equal(source // PER_STEP, target // PER_STEP)
     assert data.task.metric == "macro_f1"
     assert data.facts["steps"]["T9"] == (46, 49)
-    validated(data.defaults)
+    for backbone in ("sage", "gprgnn"):
+        for method in ("erm", "eerm"):
+            settings = complete_settings({"backbone": backbone, "method": method}, data.defaults)
+            assert settings.lr == (0.01 if method == "erm" else LEARNING_RATES[backbone])
 
 
 def test_options(tmp_path: Path) -> None:

@@ -13,10 +13,14 @@ import torch
 from graphshift.datasets.reading.files import verify
 from graphshift.datasets.twitch import REGIONS, SOURCES, twitch
 from graphshift.errors import GraphshiftError
-from graphshift.settings import validated
+from graphshift.fitting import complete_settings
 from graphshift.sparse import Sparse
 
 # The paper's table of Twitch-Explicit: nodes, edges, density, average and maximum degree.
+#: Of EERM, for each backbone (the paper's settings).
+LEARNING_RATES = {"gcn": 0.01, "gat": 0.01, "gcnii": 0.001}
+
+
 TABLE = {
     "DE": (9498, 153138, 0.0033, 16, 3475), "ENGB": (7126, 35324, 0.0013, 4, 465), "ES": (4648, 59382, 0.0054, 12, 809),
     "FR": (6549, 112666, 0.0052, 17, 1517), "PTBR": (1912, 31299, 0.0171, 16, 455), "RU": (4385, 37304, 0.0038, 8, 575),
@@ -94,7 +98,10 @@ def test_small_files(tmp_path: Path) -> None:
     assert de.graph.num_edges == 2 * NODES
     one_way = twitch(data_dir=tmp_path, one_way=True).train[0]
     assert one_way.graph.edge_index.t().tolist() == [[NODES - 1, 0], *([i, i + 1] for i in range(NODES - 1))]
-    validated(data.defaults)
+    for backbone in ("gcn", "gat", "gcnii"):
+        for method in ("erm", "eerm"):
+            settings = complete_settings({"backbone": backbone, "method": method}, data.defaults)
+            assert settings.lr == (0.01 if method == "erm" else LEARNING_RATES[backbone])
 
 
 def line(number: int, text: str) -> Callable[[str], str]:

@@ -87,3 +87,29 @@ def test_it_needs_the_risk_and_sound_numbers():
     assert Gradient(1, candidates=0).propose(empty, lambda g: g.weight.sum()).flips.numel() == 0
     alone = Graph(1, torch.empty(0, dtype=torch.int64), undirected=True)
     assert Gradient().propose(alone, risk).graph is alone
+
+
+@pytest.mark.parametrize("scale", [0.1, 10.0])
+def test_the_unit_of_the_weights_does_not_matter_to_a_model_that_it_does_not_matter_to(scale):
+    graph, _ = problem(nodes=60)
+    torch.manual_seed(0)
+    backbone = SAGE(4, 3, self_loops=False).double().eval()  # a weighted mean: blind to the weights' unit
+    x, y = torch.randn(60, 4, dtype=torch.float64), torch.randint(3, (60,))
+
+    def risk(graph):
+        wide = Graph(graph.num_nodes, graph.keys, graph.weight.double(), undirected=graph.undirected)
+        return torch.nn.functional.cross_entropy(backbone(x, wide), y)
+
+    flips = []
+    for weight in (1.0, scale):
+        weighted = Graph(60, graph.keys, torch.full((graph.num_edges,), weight), undirected=True)
+        flips.append(set(Gradient(1, raises=True, seed=0).propose(weighted, risk).flips.tolist()))
+    # Not all: a node without neighbours has a mean of 0, whatever the unit.
+    assert len(flips[0] & flips[1]) > 0.85 * len(flips[0] | flips[1])
+
+
+def test_a_risk_that_edges_do_not_touch_is_refused():
+    graph, _ = problem()
+    for risk in (lambda g: torch.tensor(1.0), lambda g: torch.ones(1, requires_grad=True).sum()):
+        with pytest.raises(GraphshiftError, match="depends on edge weights"):
+            Gradient().propose(graph, risk)

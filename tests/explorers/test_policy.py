@@ -194,3 +194,11 @@ def test_memory_grows_with_what_was_touched_and_not_with_the_square_of_the_nodes
         sizes[nodes] = policy.num_bytes
         assert policy.num_bytes >= policy.touched * (4 + 4 * 4 + 8 + 4)  # a slot, four numbers, a key and its place
     assert sizes[5000] < 12 * sizes[500]
+
+
+def test_a_draw_comes_with_its_log_probability() -> None:
+    policy, generator = SparsePolicy(6, lr=0.3, optimizer="sgd"), torch.Generator().manual_seed(0)
+    for _ in range(30):  # from untouched rows to rows that are touched all over
+        columns, found = policy.draw(2, generator)
+        assert found == pytest.approx(policy.log_prob(columns), rel=1e-6)
+        policy.reinforce(columns, 1.0)

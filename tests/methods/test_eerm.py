@@ -184,7 +184,7 @@ def test_the_order_is_algorithm_1s() -> None:
 def test_running_statistics_are_those_of_the_last_views_alone(low_memory: bool) -> None:
     log: list[Any] = []
     training = environments(2)
-    for backbone in (GCN(5, 3, hidden_channels=6, num_layers=3), ModuleBackbone(OwnModule())):
+    for backbone in (GCN(5, 3, hidden_channels=6, num_layers=3), ModuleBackbone(OwnModule(), 3)):
         log.clear()
         for norm in (m for m in backbone.modules() if isinstance(m, torch.nn.BatchNorm1d)):
             norm.momentum = None if isinstance(backbone, ModuleBackbone) else 0.1  # None: a plain mean of all passes
@@ -211,7 +211,7 @@ def test_low_memory_gives_the_same_steps(kind: str) -> None:
     for low_memory in (False, True):
         torch.manual_seed(3)
         backbone = (
-            ModuleBackbone(OwnModule(dropout=0.5)) if kind == "own"
+            ModuleBackbone(OwnModule(dropout=0.5), 3) if kind == "own"
             else BACKBONES[kind](5, 3, hidden_channels=6, num_layers=2, dropout=0.5)
         )  # fmt: skip
         method = trained(4, backbone=backbone, count=2, low_memory=low_memory, beta=0.5, explorers=3, clip=1.0)
@@ -230,7 +230,7 @@ def test_low_memory_gives_the_same_gradient(kind: str, monkeypatch: pytest.Monke
     for low_memory in (False, True):
         torch.manual_seed(3)
         dropout = {"dropout": 0.5}
-        backbone = ModuleBackbone(OwnModule(**dropout)) if kind == "own" else GCN(5, 3, hidden_channels=6, **dropout)
+        backbone = ModuleBackbone(OwnModule(**dropout), 3) if kind == "own" else GCN(5, 3, hidden_channels=6, **dropout)
         method = EERMMethod(backbone, learner, explorers=3, inner_steps=2, low_memory=low_memory)
         monkeypatch.setattr(method, "descend", lambda: None)
         method.step(environments(2), 0.0)

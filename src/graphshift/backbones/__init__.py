@@ -56,7 +56,7 @@ def make_backbone(
         if options:
             raise GraphshiftError(f"backbone_options {options} are for named backbones; your own module has its own.")
         module = copy.deepcopy(backbone)
-        return module if isinstance(module, Backbone) else ModuleBackbone(module)
+        return module if isinstance(module, Backbone) else ModuleBackbone(module, out_channels)
     if backbone not in BACKBONES:
         raise GraphshiftError(f"backbone is {backbone!r}; expected one of {', '.join(BACKBONES)}, or your own module.")
     check_types(f"backbone {backbone!r}", BACKBONES[backbone], options or {})

@@ -8,6 +8,7 @@ from abc import abstractmethod
 import torch
 from torch import Tensor, nn
 
+from graphshift.errors import GraphshiftError
 from graphshift.graphs import Graph
 from graphshift.sparse import Sparse
 
@@ -56,9 +57,9 @@ class ModuleBackbone(Backbone):
     Nothing is known about its inside, so nothing is shared between views: it is all ``propagate``.
     """
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, module: nn.Module, out_channels: int) -> None:
         super().__init__()
-        self.module = module
+        self.module, self.out_channels = module, out_channels
         parameters = inspect.signature(module.forward).parameters
         self.takes_weight = "edge_weight" in parameters
 
@@ -72,7 +73,13 @@ class ModuleBackbone(Backbone):
             output: Tensor = self.module(h, graph.edge_index, edge_weight=graph.weight)
         else:
             output = self.module(h, graph.edge_index)
-        return output.unsqueeze(1) if output.dim() == 1 else output
+        output = output.unsqueeze(1) if output.dim() == 1 else output
+        if output.shape != (graph.num_nodes, self.out_channels):
+            raise GraphshiftError(
+                f"backbone {type(self.module).__name__}: the output has shape {list(output.shape)}; the task needs "
+                f"[{graph.num_nodes}, {self.out_channels}] (one logit for binary, one for each class, one value)."
+            )
+        return output
 
 
 def zeros(*shape: int) -> nn.Parameter:

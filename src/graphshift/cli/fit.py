@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -53,8 +54,9 @@ def fit(
     from graphshift.training import Interrupted
 
     given = {name: value for name, value in settings.items() if value is not None}
-    if "backbone_options" in given:
-        given["backbone_options"] = pairs(given["backbone_options"], "--backbone-option")
+    for name in ("backbone_options", "explorer_options"):
+        if name in given:
+            given[name] = pairs(given[name], "--" + name.removesuffix("s").replace("_", "-"))
     if resume and force:
         raise GraphshiftError("--resume and --force: give one; the first goes on, the second starts anew.")
     if dataset is None:
@@ -122,14 +124,15 @@ def _show_result(result: dict[str, Any], folder: Path, as_json: bool) -> None:
         [name, show_score(value, metric), show_score(result["majority"].get(name), "accuracy")]
         for name, value in result["tests"].items()
     ]
-    mean = sum(result["tests"].values()) / max(len(rows), 1)
-    rows.append(["mean", show_score(mean, metric), ""])
+    if rows:
+        rows.append(["mean", show_score(fmean(result["tests"].values()), metric), ""])
     print_table(
         f"{result['dataset']} · {result['method'].upper()} · {result['backbone']} · seed {result['seed']}",
         ["test environment", LABELS[metric], "largest class (%)"],
         rows,
-        note=f"epoch {result['best_epoch']} by {result['selection']} ({show_score(result['val'], metric)}), "
-        f"{result['seconds']:.1f} s ({result['seconds_per_epoch']:.3f} s an epoch), {result['peak_rss_mb']:.0f} MB",
+        note=f"epoch {result['best_epoch']} by {result['selection']} "
+        f"({show_score(result['selection_score'], metric)}), {result['seconds']:.1f} s "
+        f"({result['seconds_per_epoch']:.3f} s an epoch), {result['peak_rss_mb'] or 0:.0f} MB",
     )
     print(f"written to {folder}")
     if result["selection"] == "oracle":

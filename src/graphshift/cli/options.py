@@ -47,8 +47,8 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         kind, metavar = _option_type(field.annotation)
         default = "none" if field.default is None else str(field.default)
         text = field.description or ""
-        if name == "backbone_options":
-            flag, default = "--backbone-option", "none"
+        if name.endswith("_options"):
+            flag, default = flag.removesuffix("s"), "none"
         panel = "EERM" if name in EERM_ONLY else "Training"
         if kind is bool:
             option = typer.Option(flag, help=text, show_default="off", rich_help_panel=panel)

@@ -63,7 +63,10 @@ def arxiv(*, one_way: bool = False, data_dir: str | Path | None = None) -> Shift
         "arxiv", train=environments[:1], val=environments[1:2], tests=environments[2:],
         defaults={"backbone": "sage", "num_layers": 5, "hidden_channels": 32, "epochs": 500, "lr": 0.005,
                   "weight_decay": 0.0, "explorers": 5, "edits_per_node": 1, "beta": 0.5, "explorer_lr": 0.01,
-                  "inner_steps": 5},
+                  "inner_steps": 5,
+                  "by_backbone": {"gprgnn": {"num_layers": 2, "explorers": 3, "beta": 1.0, "lr": 0.01,
+                                             "explorer_lr": 0.001}},
+                  "by_method": {"erm": {"lr": 0.01}}},
         facts={"years": {p.name: (p.first, p.last) for p in PERIODS}, "one_way": one_way},
     )  # fmt: skip
 

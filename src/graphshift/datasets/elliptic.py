@@ -73,7 +73,9 @@ def elliptic(*, metric: str = "macro_f1", one_way: bool = False, data_dir: str |
     return ShiftDataset(
         "elliptic", **roles,
         defaults={"backbone": "sage", "num_layers": 5, "hidden_channels": 32, "epochs": 200, "lr": 0.0002,
-                  "weight_decay": 0.0, "explorers": 3, "edits_per_node": 5, "beta": 1.0, "explorer_lr": 0.0001},
+                  "weight_decay": 0.0, "explorers": 3, "edits_per_node": 5, "beta": 1.0, "explorer_lr": 0.0001,
+                  "by_backbone": {"gprgnn": {"num_layers": 2, "lr": 0.01, "explorer_lr": 0.005}},
+                  "by_method": {"erm": {"lr": 0.01}}},
         facts={"steps": {p.name: (p.first, p.last) for periods in PERIODS.values() for p in periods},
                "one_way": one_way},
     )  # fmt: skip

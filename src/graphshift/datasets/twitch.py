@@ -110,7 +110,10 @@ def twitch(*, one_way: bool = False, data_dir: str | Path | None = None) -> Shif
     return ShiftDataset(
         "twitch", train=environments[:1], val=environments[1:2], tests=environments[2:],
         defaults={"backbone": "gcn", "num_layers": 2, "hidden_channels": 32, "epochs": 200, "lr": 0.01,
-                  "weight_decay": 1e-3, "explorers": 3, "edits_per_node": 5, "beta": 3.0, "explorer_lr": 0.001},
+                  "weight_decay": 1e-3, "explorers": 3, "edits_per_node": 5, "beta": 3.0, "explorer_lr": 0.001,
+                  "by_backbone": {"gat": {"beta": 1.0, "explorer_lr": 0.005},
+                                  "gcnii": {"num_layers": 10, "beta": 1.0, "lr": 0.001, "explorer_lr": 0.01}},
+                  "by_method": {"erm": {"lr": 0.01}}},
         facts={"one_way": one_way},
     )  # fmt: skip
 

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from graphshift.environments import Environment, checked_graph
+from graphshift.checks import checked_graph
+from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
 from graphshift.graphs import Graph, reverse
 
@@ -144,7 +145,4 @@ def apply_actions(graph: Graph, actions: Tensor, *, directed: bool = False) -> t
     if graph.undirected and not directed:
         keys = torch.cat([keys, reverse(keys, n)])
     flips = torch.unique(keys)
-    edited = graph.flip(flips.to(graph.device))
-    if graph.undirected and directed:
-        edited = Graph(n, edited.keys, edited.weight, undirected=flips.numel() == 0)
-    return edited, flips
+    return graph.flip(flips.to(graph.device), undirected=graph.undirected and not directed), flips

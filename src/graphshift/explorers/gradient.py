@@ -18,12 +18,12 @@ class Gradient(Explorer):
     """Flips the pairs that change the present model's risk most, to first order: some explorers up, some down.
 
     The risk L is differentiated with respect to the weights of all edges and of randomly drawn candidate pairs, which
-    enter with weight 0. Deleting an edge of weight w changes L by about −w ∂L/∂w, adding a pair by about +∂L/∂w. The
-    explorer flips the nodes · s pairs with the largest change in its direction. Nothing is learned between steps: the
-    model's gradient is all it needs, and each explorer has a direction of its own, so that their risks differ.
+    enter with weight 0. Deleting an edge of weight w changes L by about −w ∂L/∂w, adding one by about +w ∂L/∂w. The
+    explorer flips up to nodes · s pairs, those with the largest change in its direction. Nothing is learned between
+    steps: the model's gradient is all it needs, and each explorer has a direction of its own, so that risks differ.
 
     Args:
-        edits_per_node: s; nodes · s pairs are flipped, wherever they matter most.
+        edits_per_node: s; up to nodes · s pairs are flipped, wherever they matter most.
         raises: True raises the risk, False lowers it. None lets the seed decide, evenly.
         candidates: pairs that are tried for each node, besides the edges; None for 2 s.
         directed: see :class:`Explorer`.
@@ -49,15 +49,23 @@ class Gradient(Explorer):
 
     def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
         """Flips the pairs that matter most to the given risk."""
-        graph = as_graph(graph)
+        given = as_graph(graph)
+        graph = given.to(torch.device("cpu"))
         if risk is None:
             raise GraphshiftError("explorer 'gradient' needs the risk: propose(graph, risk=...).")
         if graph.num_nodes < 2:
-            return View(graph, torch.empty(0, dtype=torch.int64))
+            return View(given, torch.empty(0, dtype=torch.int64))
         both = graph.undirected and not self.directed
         tried, weight = self._with_candidates(graph, both)
-        (gradient,) = torch.autograd.grad(risk(tried), weight)
-        gain = torch.where(weight.detach() > 0, -weight.detach() * gradient, gradient)
+        value = risk(tried)
+        gradient = torch.autograd.grad(value, weight, allow_unused=True)[0] if value.requires_grad else None
+        if gradient is None:
+            raise GraphshiftError(
+                "explorer 'gradient' needs a backbone whose output depends on edge weights: let your module's forward "
+                "take `edge_weight`, or choose explorer 'reinforce' or 'random'."
+            )
+        new = 1.0 if graph.weight is None else graph.weight.mean()  # what `flip` gives an added edge
+        gain = torch.where(weight.detach() > 0, -weight.detach() * gradient, new * gradient)
         keys = tried.keys
         if both:  # a flip moves both directions together
             order = torch.argsort(reverse(keys, graph.num_nodes))
@@ -70,10 +78,7 @@ class Gradient(Explorer):
         if both:
             flips = torch.cat([flips, reverse(flips, graph.num_nodes)])
         flips = flips.sort().values
-        edited = graph.flip(flips)
-        if graph.undirected and self.directed:
-            edited = Graph(graph.num_nodes, edited.keys, edited.weight, undirected=count == 0)
-        return View(edited, flips)
+        return View(graph.flip(flips, undirected=graph.undirected and (both or count == 0)).to(given.device), flips)
 
     def _with_candidates(self, graph: Graph, both: bool) -> tuple[Graph, Tensor]:
         """The graph with random pairs of weight 0 added, and its weights, which require a gradient."""

@@ -76,24 +76,27 @@ class SparsePolicy:
         return sum(t.numel() * t.element_size() for t in [*tables, *self._index.tensors()])
 
     def sample(self, draws: int, generator: torch.Generator) -> Tensor:
-        """Draws columns for every row, independently, from its softmax.
+        """Draws columns for every row, independently, from its softmax: ``[nodes, draws]``, never the row itself."""
+        return self.draw(draws, generator)[0]
 
-        Returns:
-            ``[nodes, draws]`` columns; never the row itself.
-        """
+    def draw(self, draws: int, generator: torch.Generator) -> tuple[Tensor, float]:
+        """Draws columns as :meth:`sample` does, and gives their log-probability with them."""
         rest = (self._shared[0] * (self.slots - self._count)).double()  # mass of the untouched columns
         uniform = torch.rand(self.num_nodes, draws, dtype=torch.float64, generator=generator)
         fresh = (uniform < rest.unsqueeze(1)) | (self._count == 0).unsqueeze(1)
         fresh &= (self._count < self.slots).unsqueeze(1)
         slot = torch.zeros(self.num_nodes, draws, dtype=torch.int64)
+        probability = self._shared[0].unsqueeze(1).repeat(1, draws)
         rows = (~fresh).any(dim=1).nonzero().squeeze(1)
         if rows.numel():  # invert the cumulative mass of the touched columns
             cumulative = self._entry[0, rows, : self._longest].cumsum(dim=1, dtype=torch.float64)
             place = torch.searchsorted(cumulative, (uniform[rows] - rest[rows, None]).clamp(min=0), right=True)
             place = torch.minimum(place, self._count[rows, None] - 1).clamp(min=0)
             slot[rows] = self._slot[rows].gather(1, place).long()
+            touched = self._entry[0, rows].gather(1, place)
+            probability[rows] = torch.where(fresh[rows], probability[rows], touched)
         self._fill_untouched(slot, fresh, generator)
-        return slot + (slot >= self._rows())
+        return slot + (slot >= self._rows()), float(probability.double().log().sum())
 
     def log_prob(self, columns: Tensor) -> float:
         """log p of the given draws, ``[nodes, draws]``: the sum over rows and draws."""

@@ -59,9 +59,9 @@ class Reinforce(Explorer):
         if graph.num_nodes < 2:  # no pair to flip
             return View(graph, torch.empty(0, dtype=torch.int64))
         policy = self._policy_for(graph.num_nodes)
-        actions = policy.sample(self.edits_per_node, self.generator)
+        actions, log_prob = policy.draw(self.edits_per_node, self.generator)
         edited, flips = apply_actions(graph, actions, directed=self.directed)
-        return View(edited, flips, actions, policy.log_prob(actions))
+        return View(edited, flips, actions, log_prob)
 
     def learn(self, view: View, reward: float) -> None:
         """One REINFORCE step with the view's actions."""

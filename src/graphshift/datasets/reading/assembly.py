@@ -11,8 +11,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
+from graphshift.checks import checked_graph
 from graphshift.datasets.reading.fixed_csv import Table
-from graphshift.environments import Environment, checked_graph
+from graphshift.environments import Environment
 from graphshift.graphs import Graph
 from graphshift.tasks import Task
 
