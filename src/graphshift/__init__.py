@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from graphshift.datasets.tables.from_tables import from_tables
     from graphshift.environments import Environment, ShiftDataset
     from graphshift.errors import GraphshiftError, GraphshiftWarning
-    from graphshift.models import EERM, ERM, Model, load_model
+    from graphshift.loading import load_model
+    from graphshift.models import EERM, ERM, Model
     from graphshift.risks import eerm_objective, variance
     from graphshift.tasks import Task
     from graphshift.training import Run
@@ -27,7 +28,7 @@ _HOMES = {
     "GraphshiftError": "errors", "GraphshiftWarning": "errors", "Model": "models", "Run": "training",
     "ShiftDataset": "environments", "Task": "tasks", "eerm_objective": "risks",
     "from_networkx": "datasets.own", "from_pyg": "datasets.own", "from_tables": "datasets.tables.from_tables",
-    "load": "datasets", "load_model": "models", "variance": "risks",
+    "load": "datasets", "load_model": "loading", "variance": "risks",
 }  # fmt: skip
 _MODULES = ("backbones", "explorers", "methods", "risks")
 

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from graphshift._version import __version__
 from graphshift.arguments import check_types
 from graphshift.backbones import Backbone, make_backbone
-from graphshift.devices import is_available, torch_device
+from graphshift.devices import torch_device
 from graphshift.environments import Environment, as_environments, check_together
 from graphshift.errors import GraphshiftError
 from graphshift.explorers import EXPLORERS, Explorer
@@ -25,16 +25,17 @@ from graphshift.methods import EERMMethod, ERMMethod, Method
 from graphshift.progress import progress_bar
 from graphshift.randomness import derive_seed, isolated
 from graphshift.settings import Settings, validated
-from graphshift.storage import read_json, read_tensors, write_json, write_tensors
+from graphshift.storage import write_json, write_tensors
 from graphshift.tasks import Task
 from graphshift.training import Run, selection_environments
 from graphshift.training import train as run_training
 
-__all__ = ["EERM", "ERM", "METHODS", "Model", "load_model", "make_model"]
+__all__ = ["EERM", "ERM", "FORMAT", "METHODS", "Model", "make_model", "new_backbone"]
 
 Graphs: TypeAlias = Environment | Data | Iterable[Environment | Data]
 
-_FORMAT = 1
+#: Of the files that a model is saved in; a newer one is refused.
+FORMAT = 1
 
 
 class Model(BaseEstimator):
@@ -87,7 +88,7 @@ class Model(BaseEstimator):
         training, select_by = selection_environments(settings.selection, training, validation, testing, settings.seed)
         training, select_by = [e.to(device) for e in training], [e.to(device) for e in select_by]
         with isolated(settings.seed, device):
-            backbone = _new_backbone(self.backbone, settings, training[0].num_features, task).to(device)
+            backbone = new_backbone(self.backbone, settings, training[0].num_features, task).to(device)
             method = self._make_method(backbone, settings)
             identity = settings.model_dump()
             if run is not None:  # a run of other settings or other data must not be resumed
@@ -161,7 +162,7 @@ class Model(BaseEstimator):
         write_json(
             folder / "model.json",
             {
-                "format": _FORMAT, "graphshift": __version__, "settings": self._settings().model_dump(),
+                "format": FORMAT, "graphshift": __version__, "settings": self._settings().model_dump(),
                 "own_backbone": type(self.backbone).__name__ if own else None,
                 "task": {"kind": self.task_.kind, "num_classes": self.task_.num_classes, "metric": self.task_.metric},
                 "features": self.n_features_in_, "best_epoch": self.best_epoch_, "best_score": self.best_score_,
@@ -365,59 +366,8 @@ def make_model(settings: Settings) -> Model:
     return estimator(**{name: value for name, value in settings.model_dump().items() if name in names})
 
 
-def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Model:
-    """Loads what :meth:`Model.save` wrote. Nothing in the folder is ever executed.
-
-    Args:
-        folder: the model's folder.
-        backbone: a module of the class that was trained, if the model was trained with a module of your own.
-    """
-    folder = Path(folder)
-    if not (folder / "model.json").is_file():
-        found = "this is a file" if folder.is_file() else "there is no model.json"
-        raise GraphshiftError(f"{folder}: {found}; expected a folder that a model was saved in.")
-    note = read_json(folder / "model.json")
-    if not isinstance(note, dict) or not isinstance(note.get("format"), int):
-        raise GraphshiftError(f"{folder / 'model.json'}: field `format` is missing; this is not a graphshift model.")
-    if note["format"] > _FORMAT:
-        raise GraphshiftError(
-            f"{folder / 'model.json'}: field `format` is {note['format']} and graphshift {__version__} reads up to "
-            f"{_FORMAT}; the model was written by version {note.get('graphshift')}: upgrade graphshift."
-        )
-    try:
-        settings = validated(note["settings"], where=f"{folder / 'model.json'}: ")
-        task, features = Task(**note["task"]), int(note["features"])
-        history = {"best_epoch_": note["best_epoch"], "best_score_": note["best_score"], "seconds_": note["seconds"]}
-        own = note["own_backbone"]
-    except GraphshiftError:
-        raise
-    except (KeyError, TypeError, ValueError) as error:
-        raise GraphshiftError(f"{folder / 'model.json'}: a field is missing or wrong ({error}): damaged.") from None
-    if own is not None and backbone is None:
-        raise GraphshiftError(
-            f"{folder}: the model was trained with your own module {own!r}; pass one of that class: "
-            "load_model(folder, backbone=...)."
-        )
-    model = make_model(settings)
-    if own is not None:
-        model.set_params(backbone=backbone)
-    device = torch_device(settings.device if is_available(settings.device) else "cpu")
-    weights, _ = read_tensors(folder / "weights.safetensors")
-    try:
-        network = _new_backbone(model.backbone, settings, features, task)
-        network.load_state_dict(weights)
-    except RuntimeError as error:
-        raise GraphshiftError(
-            f"{folder / 'weights.safetensors'}: does not fit model.json: {' '.join(str(error).split())}"
-        ) from None
-    model.backbone_, model.task_, model.n_features_in_ = network.to(device).eval(), task, features
-    model.history_ = []
-    for name, value in history.items():
-        setattr(model, name, value)
-    return model
-
-
-def _new_backbone(backbone: str | nn.Module, settings: Settings, features: int, task: Task) -> Backbone:
+def new_backbone(backbone: str | nn.Module, settings: Settings, features: int, task: Task) -> Backbone:
+    """The untrained network that these settings ask for."""
     return make_backbone(
         backbone, features, task.out_channels, hidden_channels=settings.hidden_channels,
         num_layers=settings.num_layers, dropout=settings.dropout, options=settings.backbone_options,

@@ -23,7 +23,7 @@ def score(
     json_: Json = False,
 ) -> None:
     """Score a saved model on every environment of a dataset."""
-    from graphshift.models import load_model
+    from graphshift.loading import load_model
     from graphshift.report.tables import LABELS, print_table, show_score
 
     loaded = load_model(_model_folder(model))
@@ -56,7 +56,7 @@ def predict(
     json_: Json = False,
 ) -> None:
     """Write a prediction for every node as CSV: of a dataset's environments, or of new tables like those trained on."""
-    from graphshift.models import load_model
+    from graphshift.loading import load_model
     from graphshift.predictions import prediction_table, table_predictions, write_table
 
     refuse_existing(out, force)

@@ -1,0 +1,69 @@
+"""Saved models, read back: JSON and safetensors, nothing that could run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch import nn
+
+from graphshift._version import __version__
+from graphshift.devices import is_available, torch_device
+from graphshift.errors import GraphshiftError
+from graphshift.models import FORMAT, Model, make_model, new_backbone
+from graphshift.settings import validated
+from graphshift.storage import read_json, read_tensors
+from graphshift.tasks import Task
+
+__all__ = ["load_model"]
+
+
+def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Model:
+    """Loads what :meth:`Model.save` wrote. Nothing in the folder is ever executed.
+
+    Args:
+        folder: the model's folder.
+        backbone: a module of the class that was trained, if the model was trained with a module of your own.
+    """
+    folder = Path(folder)
+    if not (folder / "model.json").is_file():
+        found = "this is a file" if folder.is_file() else "there is no model.json"
+        raise GraphshiftError(f"{folder}: {found}; expected a folder that a model was saved in.")
+    note = read_json(folder / "model.json")
+    if not isinstance(note, dict) or not isinstance(note.get("format"), int):
+        raise GraphshiftError(f"{folder / 'model.json'}: field `format` is missing; this is not a graphshift model.")
+    if note["format"] > FORMAT:
+        raise GraphshiftError(
+            f"{folder / 'model.json'}: field `format` is {note['format']} and graphshift {__version__} reads up to "
+            f"{FORMAT}; the model was written by version {note.get('graphshift')}: upgrade graphshift."
+        )
+    try:
+        settings = validated(note["settings"], where=f"{folder / 'model.json'}: ")
+        task, features = Task(**note["task"]), int(note["features"])
+        history = {"best_epoch_": note["best_epoch"], "best_score_": note["best_score"], "seconds_": note["seconds"]}
+        own = note["own_backbone"]
+    except GraphshiftError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        raise GraphshiftError(f"{folder / 'model.json'}: a field is missing or wrong ({error}): damaged.") from None
+    if own is not None and backbone is None:
+        raise GraphshiftError(
+            f"{folder}: the model was trained with your own module {own!r}; pass one of that class: "
+            "load_model(folder, backbone=...)."
+        )
+    model = make_model(settings)
+    if own is not None:
+        model.set_params(backbone=backbone)
+    device = torch_device(settings.device if is_available(settings.device) else "cpu")
+    weights, _ = read_tensors(folder / "weights.safetensors")
+    try:
+        network = new_backbone(model.backbone, settings, features, task)
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        raise GraphshiftError(
+            f"{folder / 'weights.safetensors'}: does not fit model.json: {' '.join(str(error).split())}"
+        ) from None
+    model.backbone_, model.task_, model.n_features_in_ = network.to(device).eval(), task, features
+    model.history_ = []
+    for name, value in history.items():
+        setattr(model, name, value)
+    return model
