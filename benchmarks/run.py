@@ -183,8 +183,9 @@ def main():
     for name in chosen:
         if name not in known:
             parser.error(f"{name!r} is not a benchmark; they are {', '.join(known)}")
-    threads = torch.get_num_threads()
-    head = f"Made by `make bench` with graphshift {gs.__version__}, torch {torch.__version__}, {threads} threads."
+    # One thread: with more, another process on the machine stalls every small operation, and ratios mean nothing.
+    torch.set_num_threads(1)
+    head = f"Made by `make bench` with graphshift {gs.__version__}, torch {torch.__version__}, one thread."
     parts = [f"# Benchmarks\n\n{head} A ratio says how many times as long the other way takes.\n"]
     for name in chosen:
         print(f"{name} …", flush=True)
