@@ -10,7 +10,8 @@ import pytest
 
 import graphshift as gs
 from graphshift.errors import GraphshiftError
-from graphshift.fitting import FitRequest, complete_settings, fit, fit_in_folder, make_model, result_of
+from graphshift.fitting import FitRequest, complete_settings, fit, fit_in_folder, locked, result_of
+from graphshift.models import make_model
 from graphshift.settings import Settings, validated
 from graphshift.training import Run
 
@@ -237,3 +238,30 @@ def test_a_path_that_is_no_folder_is_told(tmp_path: Path) -> None:
         with pytest.raises(GraphshiftError, match=match):
             fit_in_folder(request(), folder)
     assert contents(tmp_path) == {"file": b"mine"}
+
+
+def test_a_second_run_keeps_out_of_a_folder_that_is_being_written(tmp_path: Path) -> None:
+    with locked(tmp_path / "run"), pytest.raises(GraphshiftError, match="another run is writing"):
+        fit_in_folder(request(), tmp_path / "run")
+    assert not (tmp_path / "run" / "config.json").exists()
+    assert fit_in_folder(request(), tmp_path / "run")["best_epoch"] >= 1  # the lock is gone with its holder
+
+
+def test_a_run_that_fails_before_its_first_epoch_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("graphshift.methods.erm.ERMMethod.step", fail)
+        with pytest.raises(MemoryError):
+            fit_in_folder(request(), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "mine.txt").write_text("mine")
+    with monkeypatch.context() as patch:
+        patch.setattr("graphshift.methods.erm.ERMMethod.step", fail)
+        with pytest.raises(MemoryError):
+            fit_in_folder(request(), tmp_path / "kept", force=True)
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["mine.txt"]

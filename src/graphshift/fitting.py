@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -103,7 +105,18 @@ def fit_in_folder(
     if done is not None:
         return done
     run = Run(folder, checkpoint_every, begin=lambda: remove_leftovers(folder) if begun else make_ready(folder, config))
-    model = fit(data, settings, run=run, progress=progress)
+    with locked(folder):
+        try:
+            model = fit(data, settings, run=run, progress=progress)
+        except BaseException:
+            remove_unbegun(folder)
+            raise
+        return finish(model, data, settings, run)
+
+
+def finish(model: Model, data: ShiftDataset, settings: Settings, run: Run) -> dict[str, Any]:
+    """Writes the model and, last, the result: it marks a finished run."""
+    folder = run.folder
     result = result_of(model, data, settings)
     model.save(folder / "model", overwrite=True)
     if (preparation := data.facts.get("preparation")) is not None:
@@ -159,6 +172,44 @@ def make_ready(folder: Path, config: dict[str, Any]) -> None:
         raise GraphshiftError(f"{folder}: cannot be made ready: {error.strerror}.") from None
     remove_leftovers(folder)
     write_json(folder / "config.json", {"version": __version__, **config})
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keeps a second run out of the folder while this one writes; a killed run leaves nothing locked."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has no such locks
+        yield
+        return
+    made = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise GraphshiftError(f"{folder}: cannot be made: {error.strerror}.") from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise GraphshiftError(
+                f"{folder}: another run is writing there; wait for it, or choose another --out."
+            ) from None
+        yield
+    except BaseException:
+        if made and not any(folder.iterdir()):  # it came to nothing: leave nothing
+            folder.rmdir()
+        raise
+    finally:
+        os.close(handle)
+
+
+def remove_unbegun(folder: Path) -> None:
+    """Removes what a run wrote that failed before it finished an epoch: there is nothing to go on with."""
+    history = folder / "history.jsonl"
+    if history.is_file() and history.stat().st_size == 0:
+        for name in ("config.json", "history.jsonl"):
+            (folder / name).unlink(missing_ok=True)
 
 
 def remove_leftovers(folder: Path) -> None:

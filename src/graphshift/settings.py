@@ -20,10 +20,14 @@ class Settings(BaseModel):
     method: Literal["erm", "eerm"] = Field("eerm", description="what to train with")
     backbone: str = Field("gcn", description="the GNN")
     hidden_channels: int = Field(
-        32, ge=1, description="width of hidden layers", validation_alias=AliasChoices("hidden_channels", "hidden")
+        32,
+        ge=1,
+        le=65536,
+        description="width of hidden layers",
+        validation_alias=AliasChoices("hidden_channels", "hidden"),
     )
     num_layers: int = Field(
-        2, ge=1, description="number of layers", validation_alias=AliasChoices("num_layers", "layers")
+        2, ge=1, le=1000, description="number of layers", validation_alias=AliasChoices("num_layers", "layers")
     )
     dropout: float = Field(0.0, ge=0, lt=1, description="dropout after hidden layers")
     backbone_options: dict[str, Any] = Field(default_factory=dict, description="options of the backbone, as heads=2")
@@ -40,8 +44,8 @@ class Settings(BaseModel):
     explorer_options: dict[str, Any] = Field(
         default_factory=dict, description="options of the explorer, as candidates=20"
     )
-    explorers: int = Field(3, description="K, the number of views; at least 2")
-    edits_per_node: int = Field(5, ge=1, description="s, the edits drawn for each node")
+    explorers: int = Field(3, le=1000, description="K, the number of views; at least 2")
+    edits_per_node: int = Field(5, ge=1, le=10_000, description="s, the edits drawn for each node")
     inner_steps: int = Field(1, ge=1, description="T, explorer steps for one step of the GNN")
     beta: float = Field(1.0, ge=0, description="β, the weight of the mean risk beside the variance")
     beta_end: float | None = Field(None, ge=0, description="value that β moves to in a straight line; none: constant")

@@ -298,19 +298,24 @@ def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 @contextmanager
 def _deferred_interrupt(*, enabled: bool) -> Iterator[threading.Event]:
-    """Turns the first Ctrl-C into a flag, so that the epoch is finished and saved; the second acts at once."""
+    """Turns the first Ctrl-C or SIGTERM into a flag: the epoch is finished and saved. The second acts at once."""
     flag = threading.Event()
     if not enabled or threading.current_thread() is not threading.main_thread():
         yield flag
         return
-    previous = signal.getsignal(signal.SIGINT)
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
     def handle(number: int, frame: Any) -> None:
         flag.set()
-        signal.signal(signal.SIGINT, previous)
+        restore()
 
-    signal.signal(signal.SIGINT, handle)
+    for number in previous:
+        signal.signal(number, handle)
     try:
         yield flag
     finally:
-        signal.signal(signal.SIGINT, previous)
+        restore()

@@ -84,5 +84,8 @@ def init(
     from graphshift.storage import write_text
 
     refuse_existing(out, force)
-    write_text(out, describe_tables(nodes, edges, base=out.parent, separator=separator))
+    text = describe_tables(nodes, edges, base=out.parent, separator=separator)
+    write_text(out, text)
+    if "\nlabel = " not in text:
+        print(f"no column looks like the label: set `label` in {out} first.")
     print(f"written to {out}: read it, correct what was guessed wrong, then run: graphshift fit {out}")

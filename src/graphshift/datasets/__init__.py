@@ -55,6 +55,11 @@ def load(name: str, /, **options: Any) -> ShiftDataset:
     for option in options:
         if option not in known:
             raise GraphshiftError(f"dataset {name!r} has no option {option!r}; its options are {', '.join(known)}.")
+    needed = [p.name for p in known.values() if p.default is p.empty and p.name not in options]
+    if needed:
+        raise GraphshiftError(
+            f"dataset {name!r} needs {' and '.join(needed)}; `graphshift init NODES EDGES` writes a TOML with them."
+        )
     check_types(f"dataset {name!r}", make, options)
     try:
         return make(**options)

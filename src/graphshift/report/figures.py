@@ -38,9 +38,11 @@ def draw_study(records: Sequence[Mapping[str, Any]], path: Path, *, title: str) 
         values = [[scale * record["tests"][name] for record in own] for name in tests]
         means = [fmean(v) for v in values]
         deviations = [stdev(v) if len(v) > 1 else 0.0 for v in values]
-        left.plot(tests, means, marker=marker, color=colour, label=arm)
-        low, high = zip(*((m - d, m + d) for m, d in zip(means, deviations, strict=True)), strict=True)
-        left.fill_between(tests, low, high, color=colour, alpha=0.12, linewidth=0)
+        beside = [
+            j + 0.09 * (i - (len(arms) - 1) / 2) for j in range(len(tests))
+        ]  # so that bars do not hide each other
+        left.plot(beside, means, marker=marker, color=colour, label=arm)
+        left.errorbar(beside, means, yerr=deviations, fmt="none", ecolor=colour, elinewidth=0.8, capsize=2)
         for j, key in enumerate(("mean", "worst")):
             points = [scale * record[key] for record in own]
             place = [j + 0.18 * (i - (len(arms) - 1) / 2)] * len(points)
@@ -49,7 +51,8 @@ def draw_study(records: Sequence[Mapping[str, Any]], path: Path, *, title: str) 
     if all(name in record["majority"] for record in records for name in tests):  # not so in regression
         majority = [scale * fmean(record["majority"][name] for record in records) for name in tests]
         left.plot(tests, majority, color="black", linestyle=":", linewidth=1, label="always the largest class")
-    left.set(xlabel="test environment", ylabel=LABELS[metric], title="each unseen environment (band: ± std over seeds)")
+    left.set(xlabel="test environment", ylabel=LABELS[metric], title="each unseen environment (bar: ± std over seeds)")
+    left.set_xticks(range(len(tests)), tests)
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     right.set_xticks([0, 1], ["mean of tests", "worst test"])
