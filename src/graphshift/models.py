@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self, TypeAlias, overload
@@ -38,7 +39,7 @@ Graphs: TypeAlias = Environment | Data | Iterable[Environment | Data]
 FORMAT = 1
 
 
-class Model(BaseEstimator):
+class Model(BaseEstimator, ABC):
     """What ERM and EERM share. See :class:`ERM` for the settings.
 
     Attributes:
@@ -181,8 +182,9 @@ class Model(BaseEstimator):
                 values[name] = {}
         return validated({"method": self._method} | values)
 
+    @abstractmethod
     def _make_method(self, backbone: Backbone, settings: Settings) -> Method:
-        raise NotImplementedError
+        """The method that trains this backbone."""
 
     def _each(self, graphs: Graphs, measure: Callable[[Environment, Tensor], Any], *, labelled: bool = True) -> Any:
         check_is_fitted(self, "backbone_")
