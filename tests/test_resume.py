@@ -174,14 +174,17 @@ def test_seconds_add_up_over_sessions(tmp_path: Path, monkeypatch: pytest.Monkey
 # --- Ctrl-C ------------------------------------------------------------------------------------------------------
 
 
-def test_ctrl_c_finishes_the_epoch_and_saves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_finishes_the_epoch_and_saves_it(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = MODELS["eerm"]
-    handler = signal.getsignal(signal.SIGINT)
+    handler = signal.getsignal(number)
     with monkeypatch.context() as patch:
-        at_epoch(model, 3, lambda: signal.raise_signal(signal.SIGINT), patch)
+        at_epoch(model, 3, lambda: signal.raise_signal(number), patch)
         with pytest.raises(Interrupted, match="stopped after epoch 3 of 8; its state is saved"):
             fit(model, Run(tmp_path, every=1000))
-    assert signal.getsignal(signal.SIGINT) is handler
+    assert signal.getsignal(number) is handler
     assert read_tensors(tmp_path / "checkpoint.safetensors")[1]["epoch"] == 3
     resumed, whole = fit(model, Run(tmp_path, every=1000)), fit(model)
     assert identical(resumed[0], whole[0])
