@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from graphshift.datasets.making.random_graphs import edges_within_groups, pareto_weights
-from graphshift.environments import Environment, ShiftDataset
+from graphshift.datasets.reading.assembly import environment
+from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError
 from graphshift.graphs import Graph
 from graphshift.randomness import derive_seed
@@ -69,15 +69,15 @@ def planted(
     first = torch.randn(classes + environments, 32, generator=generator)
     second = torch.randn(32, spurious_features, generator=generator) / 32**0.5
     task = Task("multiclass" if classes > 2 else "binary", classes)
+    from_labels = strength * (graph.normalised @ (onehot @ first[:classes]))
     made = []
     for e in range(environments):
         # onehot(e) is the same at every node, so its product with the weights is one row of them.
-        hidden = strength * (graph.normalised @ (onehot @ first[:classes])) + shift * first[classes + e]
+        hidden = from_labels + shift * first[classes + e]
         x2 = graph.normalised @ (hidden.relu() @ second)
         x2 = x2 + 0.1 * torch.randn(nodes, spurious_features, generator=generator)
-        data = Data(x=torch.cat([x1, x2], dim=1), edge_index=edge_index, y=y)
         name = ("train", "val")[e] if e < 2 else f"T{e - 1}"
-        made.append(Environment(name, data, task))
+        made.append(environment(name, torch.cat([x1, x2], dim=1), y, graph, task))
     columns = list(range(invariant_features, invariant_features + spurious_features))
     return ShiftDataset(
         "planted", train=made[:1], val=made[1:2], tests=made[2:], facts={"spurious_columns": columns},

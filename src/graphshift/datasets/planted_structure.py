@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import torch
-from torch_geometric.data import Data
 
 from graphshift.datasets.making.random_graphs import edges_within_groups, pareto_weights
-from graphshift.environments import Environment, ShiftDataset
+from graphshift.datasets.reading.assembly import environment
+from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError
+from graphshift.graphs import Graph
 from graphshift.randomness import derive_seed
 from graphshift.tasks import Task
 
@@ -64,7 +65,8 @@ def planted_structure(
         y = (x @ link + noise * torch.randn(nodes, classes, generator=generator)).argmax(dim=1)
         weights = pareto_weights(nodes, 2.8, generator)
         edge_index = edges_within_groups(y, homophily, degree, weights, generator)
-        made.append(Environment(name, Data(x=x, edge_index=edge_index, y=y), task))
+        graph = Graph.from_edge_index(edge_index, nodes, undirected=True)
+        made.append(environment(name, x, y, graph, task))
     return ShiftDataset(
         "planted-structure", train=made[:1], val=made[1:2], tests=made[2:],
         facts={"homophily": dict(zip(names, homophilies, strict=True)), "spurious_columns": []},
