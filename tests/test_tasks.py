@@ -85,15 +85,20 @@ def test_the_gradient_of_the_loss_passes_finite_differences(task: Task) -> None:
 
 
 def test_binary_probabilities_and_predictions() -> None:
-    z = torch.tensor([[1.0], [3.0], [0.25]]).log()
-    torch.testing.assert_close(BINARY.probabilities(z), torch.tensor([[0.5, 0.5], [0.25, 0.75], [0.8, 0.2]]))
+    z = torch.tensor([[1.0], [3.0], [0.25]]).double().log()
+    expected = torch.tensor([[0.5, 0.5], [0.25, 0.75], [0.8, 0.2]], dtype=torch.float64)
+    torch.testing.assert_close(BINARY.probabilities(z), expected)
     assert BINARY.predictions(torch.tensor([[3.0], [-0.1], [0.1]])).tolist() == [1, 0, 1]
     assert BINARY.predictions(z).dtype == torch.int64
 
 
 def test_multiclass_probabilities_and_predictions() -> None:
-    z = torch.tensor([[1.0, 2.0, 3.0, 4.0]]).log()
-    torch.testing.assert_close(MULTI.probabilities(z), torch.tensor([[0.1, 0.2, 0.3, 0.4]]))
+    z = torch.tensor([[1.0, 2.0, 3.0, 4.0]]).double().log()
+    torch.testing.assert_close(MULTI.probabilities(z), torch.tensor([[0.1, 0.2, 0.3, 0.4]], dtype=torch.float64))
+    near = torch.tensor([[0.0, 1.0, 0.0, 1.0 + 6e-8]])  # a tie in float32 probabilities: the largest output decides
+    assert near[0, 3] > near[0, 1]
+    assert MULTI.predictions(near).tolist() == [3]
+    assert int(MULTI.probabilities(near).argmax()) == 3
     assert MULTI.predictions(torch.tensor([[0.0, 5.0, 1.0, 2.0], [9.0, 5.0, 1.0, 2.0]])).tolist() == [1, 0]
 
 

@@ -1,4 +1,4 @@
-"""A graph as one sorted array of 64-bit keys, so that editing it is a merge and the result is already in CSR order."""
+"""A graph as sorted 64-bit keys, or as the CSR pattern of its adjacency matrix, and how it is edited in linear time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from graphshift import native
 from graphshift.sparse import Pattern, Sparse
 
 __all__ = ["Graph", "Normalised"]
@@ -20,7 +21,9 @@ class Normalised(NamedTuple):
     diagonal: Tensor
 
     def __matmul__(self, h: Tensor) -> Tensor:
-        return torch.addcmul(self.off @ h, self.diagonal.unsqueeze(1), h)
+        if self.diagonal.requires_grad:  # through the degrees, where edge weights have a gradient
+            return torch.addcmul(self.off @ h, self.diagonal.unsqueeze(1), h)
+        return self.off.plus_diagonal(self.diagonal, h)
 
 
 class Graph:
@@ -38,7 +41,9 @@ class Graph:
     """
 
     def __init__(self, num_nodes: int, keys: Tensor, weight: Tensor | None = None, *, undirected: bool) -> None:
-        self.num_nodes, self.keys, self.weight, self.undirected = num_nodes, keys, weight, undirected
+        self.num_nodes, self.weight, self.undirected = num_nodes, weight, undirected
+        self.__dict__["keys"] = keys
+        self._ordered = True
 
     @classmethod
     def from_edge_index(
@@ -56,32 +61,65 @@ class Graph:
             undirected = torch.equal(keys, backward) and (weight is None or torch.equal(weight, weight[order]))
         return cls(num_nodes, keys, weight, undirected=undirected)
 
+    @classmethod
+    def from_pattern(cls, pattern: Pattern, weight: Tensor | None = None, *, undirected: bool) -> Graph:
+        """Takes the CSR pattern of the adjacency matrix, columns of a row in any order, weights in the same.
+
+        The keys are made when they are asked for: a view that only multiplies never needs them.
+        """
+        graph = object.__new__(cls)
+        graph.num_nodes, graph.weight, graph.undirected = pattern.shape[0], weight, undirected
+        graph.__dict__["pattern"] = pattern
+        graph._ordered = False
+        return graph
+
     @property
     def num_edges(self) -> int:
         """How many directed entries; an undirected edge counts twice, as in PyG."""
-        return self.keys.numel()
+        return self._indices.numel()
 
     @property
     def device(self) -> torch.device:
         """Where the graph lives."""
-        return self.keys.device
+        return self._indices.device
+
+    @property
+    def _indices(self) -> Tensor:
+        return self.keys if self._ordered else self.pattern.col
+
+    @cached_property
+    def keys(self) -> Tensor:
+        """The entries' keys, sorted. Weights follow ``pattern``; see :meth:`ordered`."""
+        return torch.sort(self._raw_keys()).values
+
+    def _raw_keys(self) -> Tensor:
+        return self.pattern.row.long() * self.num_nodes + self.pattern.col
+
+    def ordered(self) -> Graph:
+        """The same graph with weights in the order of the keys."""
+        if self._ordered:
+            return self
+        keys, order = torch.sort(self._raw_keys())
+        weight = None if self.weight is None else self.weight[order]
+        return Graph(self.num_nodes, keys, weight, undirected=self.undirected)
 
     @cached_property
     def pattern(self) -> Pattern:
         """The CSR pattern of the adjacency matrix."""
         n = self.num_nodes
         bounds = torch.arange(n + 1, device=self.device) * n
-        return Pattern(torch.searchsorted(self.keys, bounds), self.keys % n, (n, n), symmetric=self.undirected)
+        rowptr = torch.searchsorted(self.keys, bounds)
+        return Pattern(rowptr, self.keys % n if n else self.keys, (n, n), symmetric=self.undirected)
 
     @cached_property
     def edge_index(self) -> Tensor:
         """PyG's ``edge_index``: sources above targets, ``[2, num_edges]``."""
-        return torch.stack([self.pattern.col, self.pattern.row])
+        return torch.stack([self.pattern.col.long(), self.pattern.row.long()])
 
     @cached_property
     def adjacency(self) -> Sparse:
         """The adjacency matrix A, weights as values."""
-        weight = torch.ones(self.num_edges, device=self.device) if self.weight is None else self.weight
+        weight = _ones(self.num_edges, self.device) if self.weight is None else self.weight
         return Sparse(self.pattern, weight, symmetric=self.undirected)
 
     @cached_property
@@ -95,11 +133,32 @@ class Graph:
     @cached_property
     def normalised(self) -> Normalised:
         """The GCN operator of Kipf and Welling with self-loops of weight 1."""
+        pattern, weight = self.pattern, self.weight
         inverse_root = (self.degree + 1).rsqrt()
-        value = inverse_root[self.pattern.row] * inverse_root[self.pattern.col]
-        if self.weight is not None:
-            value = value * self.weight
-        return Normalised(Sparse(self.pattern, value, symmetric=self.undirected), inverse_root.square())
+        if native.fits(pattern.rowptr, pattern.col, weight, inverse_root):
+            value = native.scale(pattern.rowptr, pattern.col, weight, inverse_root)
+        else:
+            value = inverse_root[pattern.row] * inverse_root[pattern.col]
+            value = value if weight is None else value * weight
+        return Normalised(Sparse(pattern, value, symmetric=self.undirected), inverse_root.square())
+
+    def flip_rows(self, actions: Tensor, *, directed: bool = False) -> Graph:
+        """A + B ∘ (complement(A) − A) (Eq. 5), where B marks ``actions``: the columns to flip in every row.
+
+        B is Boolean, so a pair that is named twice is flipped once.
+
+        Args:
+            actions: ``[nodes, any]``; never the row itself. An added edge weighs the mean of the graph's weights.
+            directed: flip (n, m) alone also in an undirected graph, where (m, n) otherwise flips with it.
+        """
+        both = self.undirected and not directed
+        rowptr, col = self.pattern.rowptr, self.pattern.col
+        if not native.fits(rowptr, col, self.weight, actions.int(), count=self.num_edges + 2 * actions.numel()):
+            return self.flip(keys_of(actions, self.num_nodes, both=both).to(self.device), undirected=both)
+        new_weight = 1.0 if self.weight is None or not self.num_edges else float(self.weight.mean())
+        rowptr, col, weight = native.edit(rowptr, col, self.weight, actions.int(), new_weight=new_weight, both=both)
+        pattern = Pattern(rowptr, col, self.pattern.shape, symmetric=both)
+        return Graph.from_pattern(pattern, weight, undirected=both)
 
     def flip(self, flips: Tensor, *, undirected: bool | None = None) -> Graph:
         """A + B ∘ (complement(A) − A): the graph with the given entries flipped, in O(edges + flips log edges).
@@ -109,6 +168,8 @@ class Graph:
                 edge weighs the mean of the graph's weights. On an undirected graph the caller flips both directions,
             undirected: or says here that the result is not undirected; None keeps what the graph is.
         """
+        if not self._ordered:
+            return self.ordered().flip(flips, undirected=undirected)
         place = torch.searchsorted(self.keys, flips)
         if self.num_edges:
             there = self.keys[place.clamp(max=self.num_edges - 1)] == flips
@@ -137,9 +198,12 @@ class Graph:
         if device == self.device:
             return self
         weight = None if self.weight is None else self.weight.to(device)
-        moved = Graph(self.num_nodes, self.keys.to(device), weight, undirected=self.undirected)
         # 64-bit keys are not safe to compute with on every device: the pattern is made before the move.
-        moved.__dict__["pattern"] = self.pattern.to(device)
+        pattern = self.pattern.to(device)
+        if not self._ordered:
+            return Graph.from_pattern(pattern, weight, undirected=self.undirected)
+        moved = Graph(self.num_nodes, self.keys.to(device), weight, undirected=self.undirected)
+        moved.__dict__["pattern"] = pattern
         return moved
 
     def __repr__(self) -> str:
@@ -150,3 +214,23 @@ class Graph:
 def reverse(keys: Tensor, num_nodes: int) -> Tensor:
     """The keys of the reversed entries, in the order given."""
     return (keys % num_nodes) * num_nodes + keys // num_nodes
+
+
+def keys_of(actions: Tensor, num_nodes: int, *, both: bool) -> Tensor:
+    """The keys of the entries (row, action), sorted and unique; with ``both``, those of their reverses too."""
+    rows = torch.arange(num_nodes, device=actions.device).unsqueeze(1)
+    keys = (rows * num_nodes + actions).flatten()
+    return torch.unique(torch.cat([keys, reverse(keys, num_nodes)]) if both else keys)
+
+
+_all_ones = torch.empty(0)
+
+
+def _ones(count: int, device: torch.device) -> Tensor:
+    """A part of one array of ones that all unweighted graphs on the CPU share."""
+    global _all_ones
+    if device.type != "cpu":
+        return torch.ones(count, device=device)
+    if _all_ones.numel() < count or _all_ones.dtype != torch.get_default_dtype():
+        _all_ones = torch.ones(count)
+    return _all_ones[:count]

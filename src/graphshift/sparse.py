@@ -2,7 +2,8 @@
 
 ``torch.sparse`` multiplies CSR matrices fast, but its backward pass transposes the matrix anew each time, and
 gather-scatter, as in message passing, is slower still (``make bench`` measures both). The costs vanish once the
-transpose is kept; an undirected graph is its own.
+transpose is kept; an undirected graph is its own. Indices have 32 bits where they fit: half the memory, and the form that
+the kernels of MKL take without converting.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from graphshift import native
+
 __all__ = ["Pattern", "Sparse"]
 
 # torch warns once in every process that CSR is in beta; the user can do nothing about it.
@@ -23,36 +26,34 @@ warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta 
 
 
 class Pattern:
-    """Where the non-zeros of a matrix are, in CSR order: ``rowptr`` and, sorted within each row, ``col``.
+    """Where the non-zeros of a matrix are, in CSR form: ``rowptr``, and ``col`` row by row, each once.
 
     ``symmetric`` promises that the pattern equals its own transpose, so none has to be made.
     """
 
     def __init__(self, rowptr: Tensor, col: Tensor, shape: tuple[int, int], symmetric: bool = False) -> None:
-        self.rowptr, self.col, self.shape, self.symmetric = rowptr, col, shape, symmetric
+        narrow = max(col.numel(), *shape) < 2**31
+        self.rowptr, self.col = (t.int() if narrow else t.long() for t in (rowptr, col))
+        self.shape, self.symmetric = shape, symmetric
 
     @cached_property
     def row(self) -> Tensor:
         """The row of every non-zero."""
-        rows = torch.arange(self.shape[0], device=self.rowptr.device)
+        rows = torch.arange(self.shape[0], device=self.rowptr.device, dtype=self.rowptr.dtype)
         return torch.repeat_interleave(rows, self.rowptr.diff(), output_size=self.col.numel())
 
     @cached_property
     def transposed(self) -> tuple[Pattern, Tensor]:
-        """The transposed pattern, and the order that takes this pattern's values to it."""
-        count = self.col.numel()
-        # scipy's CSR to CSC is a counting sort: linear in the non-zeros, where a sort of keys is not.
-        csr = scipy.sparse.csr_matrix(
-            (np.arange(count), self.col.cpu().numpy(), self.rowptr.cpu().numpy()), shape=self.shape
-        )
-        csc = csr.tocsc()
-        device = self.col.device
-        order = torch.from_numpy(csc.data).to(device)
-        if self.symmetric:
-            return self, order
-        colptr = torch.from_numpy(csc.indptr.astype(np.int64)).to(device)
-        rows = torch.from_numpy(csc.indices.astype(np.int64)).to(device)
-        return Pattern(colptr, rows, (self.shape[1], self.shape[0])), order
+        """The transposed pattern, its rows sorted, and the order that takes this pattern's values to it."""
+        device, (rows, columns) = self.col.device, self.shape
+        rowptr, col = self.rowptr.cpu(), self.col.cpu()
+        if native.fits(rowptr, col):
+            begin, receivers, order = native.transpose(rowptr, col, columns)
+        else:  # scipy's CSR to CSC is a counting sort too: linear in the non-zeros, where a sort of keys is not
+            csr = scipy.sparse.csr_matrix((np.arange(col.numel()), col.numpy(), rowptr.numpy()), shape=self.shape)
+            csc = csr.tocsc()
+            begin, receivers, order = (torch.from_numpy(part) for part in (csc.indptr, csc.indices, csc.data))
+        return Pattern(begin.to(device), receivers.to(device), (columns, rows), self.symmetric), order.to(device)
 
     def to(self, device: torch.device) -> Pattern:
         """The same pattern on another device."""
@@ -76,7 +77,7 @@ class Sparse:
         """Takes a ``torch.sparse`` matrix of any layout."""
         csr = tensor.coalesce().to_sparse_csr() if tensor.layout == torch.sparse_coo else tensor.to_sparse_csr()
         rows, columns = csr.shape
-        return cls(Pattern(csr.crow_indices().long(), csr.col_indices().long(), (rows, columns)), csr.values())
+        return cls(Pattern(csr.crow_indices(), csr.col_indices(), (rows, columns)), csr.values())
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -93,13 +94,21 @@ class Sparse:
         """The type of the values."""
         return self.value.dtype
 
+    @cached_property
+    def transposed_value(self) -> Tensor:
+        """The values in the order of the transposed pattern; kept, for a matrix of constants."""
+        return self.value[self.pattern.transposed[1]]
+
     def to(self, device: torch.device) -> Sparse:
         """The same matrix on another device."""
         return Sparse(self.pattern.to(device), self.value.to(device), self.symmetric)
 
     def to_torch(self) -> Tensor:
-        """A ``torch.sparse_csr`` tensor."""
-        return _csr(self.pattern, self.value)
+        """A ``torch.sparse_csr`` tensor with 64-bit indices, as the rest of torch has them."""
+        pattern = self.pattern
+        return torch.sparse_csr_tensor(
+            pattern.rowptr.long(), pattern.col.long(), self.value, pattern.shape, check_invariants=False
+        )
 
     def to_dense(self) -> Tensor:
         """A dense tensor."""
@@ -108,33 +117,39 @@ class Sparse:
         return dense
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        result: Tensor = _Product.apply(self.value, dense, self)
+        result: Tensor = _Product.apply(self.value, dense, self, None)
+        return result
+
+    def plus_diagonal(self, diagonal: Tensor, dense: Tensor) -> Tensor:
+        """``(self + diag(diagonal)) @ dense`` in one pass; the diagonal is a constant, ``[rows]``."""
+        result: Tensor = _Product.apply(self.value, dense, self, diagonal)
         return result
 
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, value: Tensor, dense: Tensor, matrix: Sparse) -> Tensor:
+    def forward(ctx: Any, value: Tensor, dense: Tensor, matrix: Sparse, diagonal: Tensor | None) -> Tensor:
         ctx.matrix = matrix
         # A product by a matrix of constants needs no operand on the way back: keep none alive.
-        ctx.save_for_backward(value, dense if value.requires_grad else None)
-        return _multiply(matrix.pattern, value, dense)
+        ctx.save_for_backward(value, dense if value.requires_grad else None, diagonal)
+        return _multiply(matrix.pattern, value, dense, diagonal)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         (gradient,) = gradients
         matrix: Sparse = ctx.matrix
-        value, dense = ctx.saved_tensors
+        value, dense, diagonal = ctx.saved_tensors
         for_value = for_dense = None
         if ctx.needs_input_grad[0]:  # d/dA_ij of (A H) is <G_i, H_j>, at the non-zeros only
             for_value = _sampled_product(matrix.pattern, gradient, dense)
         if ctx.needs_input_grad[1]:  # A^T G
             if matrix.symmetric:
-                for_dense = _multiply(matrix.pattern, value, gradient)
+                for_dense = _multiply(matrix.pattern, value, gradient, diagonal)
             else:
                 pattern, order = matrix.pattern.transposed
-                for_dense = _multiply(pattern, value[order], gradient)
-        return for_value, for_dense, None
+                across = value[order] if value.requires_grad else matrix.transposed_value
+                for_dense = _multiply(pattern, across, gradient, diagonal)
+        return for_value, for_dense, None, None
 
 
 def _csr(pattern: Pattern, value: Tensor) -> Tensor:
@@ -142,10 +157,15 @@ def _csr(pattern: Pattern, value: Tensor) -> Tensor:
     return torch.sparse_csr_tensor(pattern.rowptr, pattern.col, value, pattern.shape, check_invariants=False)
 
 
-def _multiply(pattern: Pattern, value: Tensor, dense: Tensor) -> Tensor:
+def _multiply(pattern: Pattern, value: Tensor, dense: Tensor, diagonal: Tensor | None) -> Tensor:
+    dense = dense.contiguous()
     if dense.device.type == "mps":  # no sparse kernels there
-        return _gather_multiply(pattern, value, dense)
-    return _csr(pattern, value) @ dense.contiguous()
+        product = _gather_multiply(pattern, value, dense)
+        return product if diagonal is None else torch.addcmul(product, diagonal.unsqueeze(1), dense)
+    if diagonal is None:
+        return _csr(pattern, value) @ dense
+    # The product is added in place to what the diagonal gives: no pass over zeros, no pass for the sum.
+    return (diagonal.unsqueeze(1) * dense).addmm_(_csr(pattern, value), dense)
 
 
 def _gather_multiply(pattern: Pattern, value: Tensor, dense: Tensor) -> Tensor:

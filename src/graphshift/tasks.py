@@ -77,7 +77,12 @@ class Task:
         return F.mse_loss(output.squeeze(1), y)
 
     def probabilities(self, output: Tensor) -> Tensor:
-        """Class probabilities ``[n, num_classes]``; in regression the predicted values ``[n]``."""
+        """Class probabilities ``[n, num_classes]``; in regression the predicted values ``[n]``. On the CPU, in float64.
+
+        In float32 the sigmoids of 20 and 30 are equal: ranks would be lost, and ties would not fall the same way
+        wherever a class is chosen.
+        """
+        output = output.detach().cpu().double()
         if self.kind == "multiclass":
             return output.softmax(dim=1)
         if self.kind == "binary":
@@ -92,6 +97,4 @@ class Task:
 
     def score(self, output: Tensor, y: Tensor) -> float:
         """The metric of the given nodes' outputs."""
-        # In float32 the sigmoids of 20 and 30 are equal, and ranks would be lost.
-        probabilities = self.probabilities(output.detach().cpu().double())
-        return self.scorer.compute(y.cpu().numpy(), probabilities.numpy())
+        return self.scorer.compute(y.cpu().numpy(), self.probabilities(output).numpy())

@@ -209,7 +209,8 @@ class _Appended:
         self.old = torch.arange(x.value.numel()) + more[x.pattern.row]
         self.new = (x.pattern.rowptr[1:] + more[:-1]).unsqueeze(1) + torch.arange(columns)
         col = x.pattern.col.new_empty(self.count)
-        col[self.old], col[self.new] = x.pattern.col, torch.arange(width, width + columns).expand(rows, -1)
+        col[self.old] = x.pattern.col
+        col[self.new] = torch.arange(width, width + columns, dtype=col.dtype).expand(rows, -1)
         self.value = x.value
         self.pattern = Pattern(x.pattern.rowptr + more, col, (rows, width + columns))
 

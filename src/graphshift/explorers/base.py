@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from torch_geometric.transforms import BaseTransform
 from graphshift.checks import checked_graph
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
-from graphshift.graphs import Graph, reverse
+from graphshift.graphs import Graph, keys_of
 
 __all__ = ["Explorer", "Risk", "View", "apply_actions"]
 
@@ -22,11 +22,10 @@ __all__ = ["Explorer", "Risk", "View", "apply_actions"]
 Risk = Callable[[Graph], Tensor]
 
 
-@dataclass(frozen=True)
 class View:
     """The graph that one explorer makes of an environment.
 
-    Attributes:
+    Args:
         graph: the edited graph.
         flips: the keys ``row * nodes + column`` that differ from the environment's graph, sorted; on an undirected
             graph both directions are among them.
@@ -34,10 +33,24 @@ class View:
         log_prob: log p(actions), the sum over all nodes and draws (Appendix A); 0 where nothing is learned.
     """
 
-    graph: Graph
-    flips: Tensor
-    actions: Tensor | None = None
-    log_prob: float = 0.0
+    def __init__(
+        self, graph: Graph, flips: Tensor | None = None, actions: Tensor | None = None, log_prob: float = 0.0
+    ) -> None:
+        self.graph, self.actions, self.log_prob = graph, actions, log_prob
+        if flips is not None:
+            self.__dict__["flips"] = flips
+
+    @classmethod
+    def of_actions(cls, graph: Graph, actions: Tensor, log_prob: float, *, directed: bool = False) -> View:
+        """The view in which the drawn pairs of ``graph`` are flipped, as :func:`apply_actions` does."""
+        return cls(graph.flip_rows(actions, directed=directed), None, actions, log_prob)
+
+    @cached_property
+    def flips(self) -> Tensor:
+        """The keys that differ from the environment's graph, sorted. Made when asked for: training never asks."""
+        if self.actions is None:
+            raise GraphshiftError("a view without actions needs its flips: View(graph, flips).")
+        return keys_of(self.actions, self.graph.num_nodes, both=self.graph.undirected)
 
     @property
     def edge_index(self) -> Tensor:
@@ -68,6 +81,9 @@ class Explorer(BaseTransform):
 
     #: Whether `propose` needs the risk: true for explorers that follow its gradient with respect to edge weights.
     needs_risk = False
+    #: Whether explorers of this kind may work at the same time, each in a thread: they share nothing, and draw from
+    #: their own generator alone.
+    side_by_side = False
 
     def __init__(self, edits_per_node: int = 5, *, directed: bool = False, seed: int = 0) -> None:
         if edits_per_node < 1:
@@ -140,9 +156,6 @@ def apply_actions(graph: Graph, actions: Tensor, *, directed: bool = False) -> t
     Returns:
         The edited graph, and the keys that were flipped.
     """
-    n = graph.num_nodes
-    keys = (torch.arange(n, device=actions.device).unsqueeze(1) * n + actions).flatten()
-    if graph.undirected and not directed:
-        keys = torch.cat([keys, reverse(keys, n)])
-    flips = torch.unique(keys)
-    return graph.flip(flips.to(graph.device), undirected=graph.undirected and not directed), flips
+    return graph.flip_rows(actions, directed=directed), keys_of(
+        actions, graph.num_nodes, both=graph.undirected and not directed
+    )

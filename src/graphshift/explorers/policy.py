@@ -7,9 +7,14 @@ import math
 import torch
 from torch import Tensor
 
+from graphshift import native
 from graphshift.errors import GraphshiftError
+from graphshift.randomness import counter_hash, draw_seed, unit_interval
 
 __all__ = ["SparsePolicy"]
+
+_LOGIT, _FIRST, _SECOND = 0, 1, 2
+_NEAR = 8.0  # how far the largest logit of a row may be from the number that is taken off before exp
 
 
 class SparsePolicy:
@@ -20,21 +25,25 @@ class SparsePolicy:
     equal. So a row is, exactly, one shared logit for its untouched columns and one entry for each touched column.
     Memory and time grow with what was touched: at most nodes × draws new entries a step.
 
+    ``max_entries`` bounds them. It changes nothing until a row is full. Then a new entry takes the place of the less
+    likely of two old ones, in turn, whose column goes back to the untouched rest with its shared logit: what the policy
+    had learned about that column is forgotten.
+
     Columns are numbered without the diagonal: slot j of row n is column j + (j >= n), so a self-loop cannot be drawn.
-    Every row gets the same number of draws, so the entries fit a table of nodes × the longest row with little waste,
-    in the order in which they were touched; unused places have slot −1 and logit −∞.
+    Rows are worked on one after the other by kernels in C (``native/policy.c``); the methods that end in ``_plainly``
+    do the same in torch, for other number types and where there are no kernels.
 
     Args:
         num_nodes: N, at least 2.
         optimizer: ``"adam"`` (decoupled weight decay, as ``torch.optim.AdamW``) or ``"sgd"`` (as ``torch.optim.SGD``).
         lr: the learning rate α_g.
         weight_decay: of the logits.
+        max_entries: how many entries a row may have; None for no bound.
         dtype: of the logits and the optimiser's state.
     """
 
     _BETA1, _BETA2, _EPS = 0.9, 0.999, 1e-8  # torch.optim.AdamW's defaults
-    _GROWTH = 1.5
-    _REJECTIONS = 16  # rounds of rejection before the free slots of a row are listed
+    _LEAST = 16  # entries that a row has room for at first; the room doubles when it is full
 
     def __init__(
         self,
@@ -43,6 +52,7 @@ class SparsePolicy:
         optimizer: str = "adam",
         lr: float = 0.005,
         weight_decay: float = 0.0,
+        max_entries: int | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         if optimizer not in ("adam", "sgd"):
@@ -51,18 +61,20 @@ class SparsePolicy:
             raise GraphshiftError(
                 f"explorer lr × weight_decay is {lr * weight_decay}; expected below 1, where a step forgets everything."
             )
+        if max_entries is not None and max_entries < 1:
+            raise GraphshiftError(f"explorer max_entries is {max_entries}; expected at least 1, or None.")
         self.num_nodes, self.slots = num_nodes, num_nodes - 1
-        self.optimizer, self.lr, self.weight_decay = optimizer, lr, weight_decay
+        self.optimizer, self.lr, self.weight_decay, self.max_entries = optimizer, lr, weight_decay, max_entries
         self.steps = 0
-        # Kinds of numbers: the probability, the logit and, for Adam, the logit's two moments.
-        kinds = 4 if optimizer == "adam" else 2
-        self._count = torch.zeros(num_nodes, dtype=torch.int64)
+        self._count = torch.zeros(num_nodes, dtype=torch.int32)  # entries in use; the others have slot −1, logit −∞
+        self._longest = 0  # the most of them in any row
+        self._hand = torch.zeros(num_nodes, dtype=torch.int32)  # where a full row looks for room next
         self._slot = torch.empty(num_nodes, 0, dtype=torch.int32)
-        self._entry = torch.zeros(kinds, num_nodes, 0, dtype=dtype)
-        self._shared = torch.zeros(kinds, num_nodes, dtype=dtype)
-        self._longest = 0
-        self._index = _Index()
-        self._normalise()
+        self._entry = torch.zeros(num_nodes, 3, 0, dtype=dtype)  # logit and Adam's two moments
+        self._shared = torch.zeros(3, num_nodes, dtype=dtype)  # the same of all other slots of a row
+        # mass = Σ exp(logit − top) over the entries of a row, and top is near its largest logit: nothing overflows.
+        self._top = torch.zeros(num_nodes, dtype=dtype)
+        self._mass = torch.zeros(num_nodes, dtype=dtype)
 
     @property
     def touched(self) -> int:
@@ -71,40 +83,31 @@ class SparsePolicy:
 
     @property
     def num_bytes(self) -> int:
-        """The memory that the policy, its optimiser and its index hold."""
-        tables = [self._count, self._slot, self._entry, self._shared]
-        return sum(t.numel() * t.element_size() for t in [*tables, *self._index.tensors()])
+        """The memory that the policy and its optimiser hold."""
+        return sum(tensor.numel() * tensor.element_size() for tensor in self._tensors().values())
 
     def sample(self, draws: int, generator: torch.Generator) -> Tensor:
-        """Draws columns for every row, independently, from its softmax: ``[nodes, draws]``, never the row itself."""
+        """Draws columns for every row, independently with replacement: ``[nodes, draws]``, int32."""
         return self.draw(draws, generator)[0]
 
     def draw(self, draws: int, generator: torch.Generator) -> tuple[Tensor, float]:
-        """Draws columns as :meth:`sample` does, and gives their log-probability with them."""
-        rest = (self._shared[0] * (self.slots - self._count)).double()  # mass of the untouched columns
-        uniform = torch.rand(self.num_nodes, draws, dtype=torch.float64, generator=generator)
-        fresh = (uniform < rest.unsqueeze(1)) | (self._count == 0).unsqueeze(1)
-        fresh &= (self._count < self.slots).unsqueeze(1)
-        slot = torch.zeros(self.num_nodes, draws, dtype=torch.int64)
-        probability = self._shared[0].unsqueeze(1).repeat(1, draws)
-        rows = (~fresh).any(dim=1).nonzero().squeeze(1)
-        if rows.numel():  # invert the cumulative mass of the touched columns
-            cumulative = self._entry[0, rows, : self._longest].cumsum(dim=1, dtype=torch.float64)
-            place = torch.searchsorted(cumulative, (uniform[rows] - rest[rows, None]).clamp(min=0), right=True)
-            place = torch.minimum(place, self._count[rows, None] - 1).clamp(min=0)
-            slot[rows] = self._slot[rows].gather(1, place).long()
-            touched = self._entry[0, rows].gather(1, place)
-            probability[rows] = torch.where(fresh[rows], probability[rows], touched)
-        self._fill_untouched(slot, fresh, generator)
-        return slot + (slot >= self._rows()), float(probability.double().log().sum())
+        """Draws as :meth:`sample` and gives log p of what was drawn, at no further cost."""
+        seed = draw_seed(generator)
+        if not self._is_native:
+            return self._draw_plainly(draws, seed)
+        return native.policy_draw(
+            draws, seed, count=self._count, slot=self._slot, entry=self._entry, shared=self._shared, top=self._top,
+            mass=self._mass,
+        )  # fmt: skip
 
     def log_prob(self, columns: Tensor) -> float:
         """log p of the given draws, ``[nodes, draws]``: the sum over rows and draws."""
         place = self._find(self._slots_of(columns))
-        probability = self._shared[0].unsqueeze(1).expand_as(place)
-        if self._longest:
-            probability = torch.where(place >= 0, self._entry[0].gather(1, place.clamp(min=0)), probability)
-        return float(probability.double().log().sum())
+        logit = self._shared[_LOGIT].unsqueeze(1).expand(place.shape)
+        if self._slot.shape[1]:
+            logit = torch.where(place >= 0, self._entry[:, _LOGIT].gather(1, place.clamp(min=0)), logit)
+        _, total = self._masses()
+        return float(((logit - self._top.unsqueeze(1)).double() - total.log().unsqueeze(1)).sum())
 
     def reinforce(self, columns: Tensor, reward: float) -> None:
         """One step of gradient ascent on reward · log p(columns): Alg. 1, line 6.
@@ -115,158 +118,167 @@ class SparsePolicy:
             columns: the actions, ``[nodes, draws]``.
             reward: what multiplies the gradient.
         """
-        place = self._touch(self._slots_of(columns))
-        draws = columns.shape[1]
-        entry = self._entry[:, :, : self._longest]
-        # Optimisers minimise, so they are given the negative gradient.
-        gradient = entry[0] * (reward * draws)
-        gradient.scatter_add_(1, place, torch.full_like(place, -reward, dtype=gradient.dtype))
+        self._reserve(columns.shape[1])
         self.steps += 1
-        self._update(entry[1:], gradient)
-        self._update(self._shared[1:], self._shared[0] * (reward * draws))
-        self._normalise()
+        adam = self.optimizer == "adam"
+        decay = 1 - self.lr * self.weight_decay
+        rate = self.lr / (1 - self._BETA1**self.steps) if adam else self.lr
+        root = 1 / math.sqrt(1 - self._BETA2**self.steps)
+        if not self._is_native:
+            self._learn_plainly(columns, reward, adam, decay, rate, root)
+            self._longest = int(self._count.max())
+            return
+        self._longest = native.policy_learn(
+            columns, reward, adam=adam, decay=decay, rate=rate, root=root, count=self._count, hand=self._hand,
+            slot=self._slot, entry=self._entry, shared=self._shared, top=self._top, mass=self._mass,
+        )  # fmt: skip
 
     def dense_logits(self) -> Tensor:
         """The N × N matrix that the policy stands for, −∞ on the diagonal. For tests and small pictures only."""
-        logits = self._shared[1].unsqueeze(1).repeat(1, self.slots)
+        logits = self._shared[_LOGIT].unsqueeze(1).repeat(1, self.slots)
         row, place = (self._slot >= 0).nonzero(as_tuple=True)
-        logits[row, self._slot[row, place].long()] = self._entry[1][row, place]
+        logits[row, self._slot[row, place].long()] = self._entry[row, _LOGIT, place]
         full = torch.full((self.num_nodes, self.num_nodes), -math.inf, dtype=logits.dtype)
         full[~torch.eye(self.num_nodes, dtype=torch.bool)] = logits.flatten()
         return full
 
     def state(self) -> dict[str, Tensor]:
         """The learned state as tensors, a copy: later steps, which work in place, leave it untouched."""
-        return {
-            "count": self._count.clone(), "slot": self._slot.clone(), "entry": self._entry.clone(),
-            "shared": self._shared.clone(), "steps": torch.tensor(self.steps),
-        }  # fmt: skip
+        return {name: tensor.clone() for name, tensor in self._tensors().items()} | {"steps": torch.tensor(self.steps)}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Takes back what :meth:`state` gave; later steps leave that untouched."""
-        self._count, self._slot = state["count"].clone(), state["slot"].clone()
-        self._entry, self._shared = state["entry"].clone(), state["shared"].clone()
+        for name in self._tensors():
+            setattr(self, f"_{name}", state[name].clone())
         self.steps, self._longest = int(state["steps"]), int(self._count.max())
-        row, place = (self._slot >= 0).nonzero(as_tuple=True)
-        self._index = _Index()
-        self._index.add(row * self.slots + self._slot[row, place], place)
+
+    def _tensors(self) -> dict[str, Tensor]:
+        return {
+            "count": self._count, "hand": self._hand, "slot": self._slot, "entry": self._entry, "shared": self._shared,
+            "top": self._top, "mass": self._mass,
+        }  # fmt: skip
+
+    @property
+    def _is_native(self) -> bool:
+        return native.fits(self._entry, count=self.num_nodes)
 
     def _rows(self) -> Tensor:
         return torch.arange(self.num_nodes).unsqueeze(1)
 
     def _slots_of(self, columns: Tensor) -> Tensor:
-        return columns - (columns > self._rows()).long()
+        return columns - (columns > self._rows()).to(columns.dtype)
 
     def _find(self, slots: Tensor) -> Tensor:
         """Where each slot has its entry in its row, or −1. ``slots``: ``[nodes, any]``."""
-        return self._index.find(self._rows() * self.slots + slots)
+        place = torch.full(slots.shape, -1)
+        for t in range(slots.shape[1] if self._slot.shape[1] else 0):
+            same = self._slot == slots[:, t : t + 1]
+            place[:, t] = torch.where(same.any(dim=1), same.int().argmax(dim=1), -1)
+        return place
 
-    def _fill_untouched(self, slot: Tensor, todo: Tensor, generator: torch.Generator) -> None:
-        """Puts a uniformly drawn slot without an entry wherever ``todo`` is set, by rejection."""
-        row, t = todo.nonzero(as_tuple=True)
-        for _ in range(self._REJECTIONS):
-            if not row.numel():
-                return
-            drawn = torch.randint(self.slots, (row.numel(),), generator=generator)
-            slot[row, t] = drawn
-            taken = self._index.find(row * self.slots + drawn) >= 0
-            row, t = row[taken], t[taken]
-        if row.numel():  # rows with few free slots left: list them
-            free = torch.ones(row.numel(), self.slots)
-            used = self._slot[row, : self._longest].long()
-            i, place = (used >= 0).nonzero(as_tuple=True)
-            free[i, used[i, place]] = 0
-            slot[row, t] = torch.multinomial(free, 1, generator=generator).squeeze(1)
+    def _masses(self) -> tuple[Tensor, Tensor]:
+        """exp(logit − top) of each single untouched slot of a row, and the sum over all its slots; float64."""
+        free = self.slots - self._count
+        single = torch.where(free > 0, (self._shared[_LOGIT] - self._top).exp(), 0.0).double()
+        return single, self._mass.double() + free * single
+
+    def _reserve(self, draws: int) -> None:
+        """Makes room for as many new entries in every row, up to the bound."""
+        capacity = self._slot.shape[1]
+        bound = self.slots if self.max_entries is None else min(max(self.max_entries, draws + 1), self.slots)
+        length = min(self._longest + draws, bound)
+        if length <= capacity:
+            return
+        extra = min(max(length, 2 * capacity, self._LEAST), bound) - capacity
+        self._slot = torch.nn.functional.pad(self._slot, (0, extra), value=-1)
+        self._entry = torch.nn.functional.pad(self._entry, (0, extra))
+        self._entry[:, _LOGIT, capacity:] = -math.inf
+
+    def _draw_plainly(self, draws: int, seed: int) -> tuple[Tensor, float]:
+        bits = counter_hash(seed, torch.arange(self.num_nodes * draws)).view(self.num_nodes, draws)
+        single, total = (t.unsqueeze(1) for t in self._masses())
+        mass, free = self._mass.double().unsqueeze(1), (self.slots - self._count).unsqueeze(1)
+        at = unit_interval(bits) * total
+        touched = ((at < mass) & (self._count.unsqueeze(1) > 0)) | (single == 0)
+        share = (at - mass) / (total - mass)
+        slot = torch.minimum((share * self.slots).long(), torch.tensor(self.slots - 1))
+        # An untouched slot: drawn again while it has an entry, or, where most have one, by its rank among the rest:
+        # the least x with x = rank + #(touched slots ≤ x).
+        crowded = 2 * free < self.slots
+        rank = torch.minimum((share * free).long(), free - 1)
+        for t in range(draws):
+            row = (~touched & ~crowded)[:, t].nonzero().squeeze(1)
+            while (row := row[(self._slot[row] == slot[row, t].unsqueeze(1)).any(dim=1)]).numel():
+                bits[row, t] = counter_hash(bits[row, t], torch.zeros(row.numel(), dtype=torch.int64))
+                slot[row, t] = (unit_interval(bits[row, t]) * self.slots).long()
+            row = (~touched & crowded)[:, t].nonzero().squeeze(1)
+            slot[row, t] = rank[row, t]
+            while row.numel():
+                below = (self._slot[row] >= 0) & (self._slot[row] <= slot[row, t].unsqueeze(1))
+                found = rank[row, t] + below.sum(dim=1)
+                moved = found != slot[row, t]
+                slot[row, t] = found
+                row = row[moved]
+        logit = self._shared[_LOGIT].unsqueeze(1).expand(at.shape)
+        if self._slot.shape[1]:
+            weight = (self._entry[:, _LOGIT] - self._top.unsqueeze(1)).exp()
+            place = torch.searchsorted(weight.double().cumsum(dim=1), at, right=True)
+            place = torch.minimum(place, self._count.unsqueeze(1) - 1).clamp(min=0)
+            slot = torch.where(touched, self._slot.gather(1, place).long(), slot)
+            logit = torch.where(touched, self._entry[:, _LOGIT].gather(1, place), logit)
+        log_prob = float(((logit - self._top.unsqueeze(1)).double() - total.log()).sum())
+        return (slot + (slot >= self._rows())).int(), log_prob
+
+    def _learn_plainly(
+        self, columns: Tensor, reward: float, adam: bool, decay: float, rate: float, root: float
+    ) -> None:
+        single, total = self._masses()  # of the policy that drew
+        top, dtype = self._top.unsqueeze(1), self._top.dtype
+        place = self._touch(self._slots_of(columns))
+        pull = (reward * columns.shape[1] / total).to(dtype)
+        # Optimisers minimise, so they are given the negative gradient.
+        gradient = (self._entry[:, _LOGIT] - top).exp() * pull.unsqueeze(1)
+        gradient.scatter_add_(1, place, torch.full_like(place, -reward, dtype=gradient.dtype))
+        for state, slope in ((self._shared, pull * single.to(dtype)), (self._entry.transpose(0, 1), gradient)):
+            # Weight decay first: a product keeps the −∞ of unused places, a difference would not.
+            state[_LOGIT].mul_(decay)
+            if adam:
+                state[_FIRST].lerp_(slope, 1 - self._BETA1)
+                state[_SECOND].mul_(self._BETA2).addcmul_(slope, slope, value=1 - self._BETA2)
+                state[_LOGIT].addcdiv_(state[_FIRST], (state[_SECOND].sqrt() * root).add_(self._EPS), value=-rate)
+            else:
+                state[_LOGIT].sub_(slope, alpha=rate)
+        logit = self._entry[:, _LOGIT]
+        largest = torch.where(self._count < self.slots, self._shared[_LOGIT], -math.inf)
+        if logit.shape[1]:
+            largest = torch.maximum(largest, logit.amax(dim=1))
+        self._top = torch.where((largest - self._top).abs() < _NEAR, self._top, largest)
+        self._mass = (logit - self._top.unsqueeze(1)).exp().sum(dim=1)
 
     def _touch(self, slots: Tensor) -> Tensor:
         """Gives every slot an entry, which starts as a copy of its row's shared state; returns where it is."""
-        keys = self._rows() * self.slots + slots
-        place = self._index.find(keys)
-        new_keys, new_places = [], []
+        place = self._find(slots)
+        width = self._slot.shape[1]
         for t in range(slots.shape[1]):
             for earlier in range(t):  # drawn twice in this step: the entry was just made
                 place[:, t] = torch.where(slots[:, t] == slots[:, earlier], place[:, earlier], place[:, t])
-            rows = (place[:, t] < 0).nonzero().squeeze(1)
-            if not rows.numel():
-                continue
-            end = self._count[rows]
-            self._reserve(int(end.max()) + 1)
-            self._slot[rows, end] = slots[rows, t].int()
-            self._entry[:, rows, end] = self._shared[:, rows]
-            self._count[rows] += 1
-            place[rows, t] = end
-            new_keys.append(keys[rows, t])
-            new_places.append(end)
-        if new_keys:
-            self._index.add(torch.cat(new_keys), torch.cat(new_places))
+            row = (place[:, t] < 0).nonzero().squeeze(1)
+            full = row[self._count[row] == width]
+            row = row[self._count[row] < width]
+            place[row, t] = self._count[row].long()
+            self._count[row] += 1
+            while full.numel():
+                one = self._hand[full].long()
+                other = (one + 1) % width
+                self._hand[full] = ((other + 1) % width).int()
+                keep = [(place[full] == choice.unsqueeze(1)).any(dim=1) for choice in (one, other)]  # drawn just now
+                logit = [self._entry[full, _LOGIT, choice] for choice in (one, other)]
+                first = ~keep[0] & (keep[1] | (logit[0] <= logit[1]))
+                chosen = torch.where(first, one, other)
+                found = first | ~keep[1]
+                place[full[found], t] = chosen[found]
+                row, full = torch.cat([row, full[found]]), full[~found]
+            at = place[row, t]
+            self._slot[row, at] = slots[row, t].int()
+            self._entry[row, :, at] = self._shared[:, row].t()
         return place
-
-    def _reserve(self, length: int) -> None:
-        self._longest = max(self._longest, length)
-        capacity = self._slot.shape[1]
-        if length <= capacity:
-            return
-        extra = min(max(length, math.ceil(self._GROWTH * capacity)), self.slots) - capacity
-        self._slot = torch.nn.functional.pad(self._slot, (0, extra), value=-1)
-        self._entry = torch.nn.functional.pad(self._entry, (0, extra))
-        self._entry[1, :, capacity:] = -math.inf
-
-    def _update(self, state: Tensor, gradient: Tensor) -> None:
-        logit = state[0]
-        # Weight decay first: a product keeps the −∞ of unused places, a difference would not.
-        logit.mul_(1 - self.lr * self.weight_decay)
-        if self.optimizer == "sgd":
-            logit.sub_(gradient, alpha=self.lr)
-            return
-        first, second = state[1], state[2]
-        first.lerp_(gradient, 1 - self._BETA1)
-        second.mul_(self._BETA2).addcmul_(gradient, gradient, value=1 - self._BETA2)
-        correction1 = 1 - self._BETA1**self.steps
-        correction2 = math.sqrt(1 - self._BETA2**self.steps)
-        logit.addcdiv_(first, (second.sqrt() / correction2).add_(self._EPS), value=-self.lr / correction1)
-
-    def _normalise(self) -> None:
-        """Row-wise softmax: the probability of every touched column, and of each single untouched one."""
-        shared, untouched = self._shared, self.slots - self._count
-        top = torch.where(untouched > 0, shared[1], -math.inf)
-        entry = self._entry[:, :, : self._longest]
-        if self._longest:
-            top = torch.maximum(top, entry[1].amax(dim=1))
-        torch.sub(entry[1], top.unsqueeze(1), out=entry[0]).exp_()
-        torch.sub(shared[1], top, out=shared[0]).exp_()
-        shared[0].masked_fill_(untouched == 0, 0.0)
-        total = entry[0].sum(dim=1) + untouched * shared[0]
-        entry[0].div_(total.unsqueeze(1))
-        shared[0].div_(total)
-
-
-class _Index:
-    """Finds the place of a key: a few sorted runs, each more than twice as long as the next.
-
-    Adding n keys merges the runs that have become too short, so a key is moved about log(all / n) times in its life.
-    """
-
-    def __init__(self) -> None:
-        self._runs: list[tuple[Tensor, Tensor]] = []
-
-    def tensors(self) -> list[Tensor]:
-        """All that it holds."""
-        return [tensor for run in self._runs for tensor in run]
-
-    def find(self, keys: Tensor) -> Tensor:
-        """The place of each key, or −1."""
-        place = torch.full_like(keys, -1)
-        for run, places in self._runs:
-            at = torch.searchsorted(run, keys).clamp(max=run.numel() - 1)
-            place = torch.where(run[at] == keys, places[at].long(), place)
-        return place
-
-    def add(self, keys: Tensor, places: Tensor) -> None:
-        """Takes keys that are not there yet."""
-        places = places.int()
-        while self._runs and self._runs[-1][0].numel() <= 2 * keys.numel():
-            run, run_places = self._runs.pop()
-            keys, places = torch.cat([run, keys]), torch.cat([run_places, places])
-        if keys.numel():
-            keys, order = torch.sort(keys)
-            self._runs.append((keys, places[order]))

@@ -7,9 +7,11 @@ import math
 import torch
 from torch_geometric.data import Data
 
+from graphshift import native
 from graphshift.environments import Environment
-from graphshift.explorers.base import Explorer, Risk, View, apply_actions, as_graph
+from graphshift.explorers.base import Explorer, Risk, View, as_graph
 from graphshift.graphs import Graph
+from graphshift.randomness import draw_seed, other_nodes
 
 __all__ = ["Random"]
 
@@ -23,13 +25,15 @@ class Random(Explorer):
         seed: of the explorer's own random generator.
     """
 
+    side_by_side = True
+
     def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
         """Draws s actions for each node and flips them. ``risk`` is not needed."""
         graph = as_graph(graph)
         n = graph.num_nodes
         if n < 2:
             return View(graph, torch.empty(0, dtype=torch.int64))
-        slot = torch.randint(n - 1, (n, self.edits_per_node), generator=self.generator)
-        actions = slot + (slot >= torch.arange(n).unsqueeze(1))
-        edited, flips = apply_actions(graph, actions, directed=self.directed)
-        return View(edited, flips, actions, -actions.numel() * math.log(n - 1))
+        seed = draw_seed(self.generator)
+        draw = native.draw if native.available() else other_nodes
+        actions = draw(n, self.edits_per_node, seed)
+        return View.of_actions(graph, actions, -actions.numel() * math.log(n - 1), directed=self.directed)

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
-from graphshift.explorers.base import Explorer, Risk, View, apply_actions, as_graph
+from graphshift.explorers.base import Explorer, Risk, View, as_graph
 from graphshift.explorers.policy import SparsePolicy
 from graphshift.graphs import Graph
 
@@ -29,9 +29,14 @@ class Reinforce(Explorer):
         optimizer: ``"adam"`` or ``"sgd"`` (the paper's line 6 as it stands).
         weight_decay: of the logits.
         baseline: the decay d of the running mean of rewards; None for no baseline, as in the paper.
+        entries_per_node: how many columns of a node the policy remembers what it learned about; more than s. It is the
+            paper's policy exactly until a node has drawn that many different ones; then a new one takes the place of
+            an old one that is less likely (see :class:`SparsePolicy`). None for no bound: memory grows with epochs.
         directed: see :class:`Explorer`.
         seed: of the explorer's own random generator.
     """
+
+    side_by_side = True
 
     def __init__(
         self,
@@ -41,6 +46,7 @@ class Reinforce(Explorer):
         optimizer: str = "adam",
         weight_decay: float = 0.0,
         baseline: float | None = None,
+        entries_per_node: int | None = 64,
         directed: bool = False,
         seed: int = 0,
     ) -> None:
@@ -49,7 +55,13 @@ class Reinforce(Explorer):
             raise GraphshiftError(f"explorer lr is {lr}; expected 0 or more.")
         if baseline is not None and not 0 <= baseline < 1:
             raise GraphshiftError(f"explorer baseline is {baseline}; expected a decay from 0 up to, not including, 1.")
+        if entries_per_node is not None and entries_per_node <= edits_per_node:
+            raise GraphshiftError(
+                f"explorer entries_per_node is {entries_per_node}; expected more than edits_per_node, {edits_per_node}, "
+                "or None for no bound."
+            )
         self.lr, self.optimizer, self.weight_decay, self.baseline = lr, optimizer, weight_decay, baseline
+        self.entries_per_node = entries_per_node
         self.policy: SparsePolicy | None = None
         self._mean_reward: float | None = None
 
@@ -60,8 +72,7 @@ class Reinforce(Explorer):
             return View(graph, torch.empty(0, dtype=torch.int64))
         policy = self._policy_for(graph.num_nodes)
         actions, log_prob = policy.draw(self.edits_per_node, self.generator)
-        edited, flips = apply_actions(graph, actions, directed=self.directed)
-        return View(edited, flips, actions, log_prob)
+        return View.of_actions(graph, actions, log_prob, directed=self.directed)
 
     def learn(self, view: View, reward: float) -> None:
         """One REINFORCE step with the view's actions."""
@@ -99,7 +110,10 @@ class Reinforce(Explorer):
 
     def _policy_for(self, num_nodes: int) -> SparsePolicy:
         if self.policy is None:
-            self.policy = SparsePolicy(num_nodes, optimizer=self.optimizer, lr=self.lr, weight_decay=self.weight_decay)
+            self.policy = SparsePolicy(
+                num_nodes, optimizer=self.optimizer, lr=self.lr, weight_decay=self.weight_decay,
+                max_entries=self.entries_per_node,
+            )  # fmt: skip
         if self.policy.num_nodes != num_nodes:
             raise GraphshiftError(
                 f"this explorer has learned a graph of {self.policy.num_nodes} nodes and was given one of {num_nodes}; "

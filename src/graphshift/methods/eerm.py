@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +21,8 @@ from graphshift.randomness import rng_state, set_rng_state
 from graphshift.risks import difference_rewards, eerm_objective, objective_weights, variance
 
 __all__ = ["EERMMethod"]
+
+Result = TypeVar("Result")
 
 
 class EERMMethod(Method):
@@ -75,6 +80,7 @@ class EERMMethod(Method):
         #: The K explorers of each environment.
         self.explorers: list[list[Explorer]] = []
         self._homes: list[Graph] = []
+        self._pool: ThreadPoolExecutor | None = None
 
     def step(self, environments: Sequence[Environment], progress: float) -> dict[str, float]:
         """One pass of Algorithm 1's outer loop: T steps of the explorers, one of the GNN."""
@@ -142,8 +148,18 @@ class EERMMethod(Method):
                     output = self.backbone.propagate(stem.detach(), graph.to(stem.device))
                 return environment.risk(output)
 
-            views.append([explorer.propose(home, risk if explorer.needs_risk else None) for explorer in row])
+            jobs = [partial(explorer.propose, home, risk if explorer.needs_risk else None) for explorer in row]
+            views.append(self._together(row, jobs))
         return views
+
+    def _together(self, explorers: Sequence[Explorer], jobs: Sequence[Callable[[], Result]]) -> list[Result]:
+        """The explorers' jobs, each on a core of its own where they allow it: they do not depend on each other."""
+        threads = min(torch.get_num_threads(), len(jobs))
+        if threads < 2 or not all(explorer.side_by_side and not explorer.needs_risk for explorer in explorers):
+            return [job() for job in jobs]
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(threads, "explorer")
+        return list(self._pool.map(lambda job: job(), jobs))
 
     def _risk(self, environment: Environment, stem: Tensor, view: View) -> Tensor:
         return environment.risk(self.backbone.propagate(stem, view.graph.to(stem.device)))
@@ -164,8 +180,9 @@ class EERMMethod(Method):
         shared = self.credit == "shared"
         rewards = variance(risks.detach()).expand(risks.numel()) if shared else difference_rewards(risks)
         proposed = [view for row in views for view in row]
-        for explorer, view, reward in zip(self._all_explorers(), proposed, rewards.tolist(), strict=True):
-            explorer.learn(view, reward)
+        explorers = self._all_explorers()
+        triples = zip(explorers, proposed, rewards.tolist(), strict=True)
+        self._together(explorers, [partial(explorer.learn, view, reward) for explorer, view, reward in triples])
 
     def _backward(
         self, environments: Sequence[Environment], stems: Sequence[Tensor], views: Sequence[Sequence[View]], beta: float

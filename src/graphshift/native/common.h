@@ -1,0 +1,44 @@
+/* What the kernels share: who may call them, a random number for every draw, and versions for wider processors.
+
+   Everything here is plain C99 on plain arrays: no Python, no torch, nothing to link. `__init__.py` calls it by ctypes,
+   and each kernel has a counterpart in torch that gives the same result (tests/native hold the two together). */
+#ifndef GRAPHSHIFT_COMMON_H
+#define GRAPHSHIFT_COMMON_H
+
+#include <stdint.h>
+
+#ifdef _WIN32
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+/* One binary for all processors: the loader takes the version for the widest registers that are there. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+#define WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define WIDE
+#endif
+
+/* Small functions inside the loops of a WIDE one: they must become part of it to be compiled as wide. */
+#ifdef __GNUC__
+#define INLINE static inline __attribute__((always_inline))
+#else
+#define INLINE static inline
+#endif
+
+/* SplitMix64 (Steele, Lea and Flood, 2014) of a counter: every (row, draw) has a random number of its own, so the
+   result does not depend on the order in which rows are worked on. As `randomness.counter_uniform`. */
+INLINE uint64_t mix(uint64_t seed, uint64_t counter) {
+    uint64_t z = seed + (counter + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+/* Uniform on [0, 1) with 53 bits. */
+INLINE double uniform(uint64_t seed, uint64_t counter) {
+    return (double)(mix(seed, counter) >> 11) * 0x1.0p-53;
+}
+
+#endif
