@@ -142,6 +142,12 @@ class Graph:
             value = value if weight is None else value * weight
         return Normalised(Sparse(pattern, value, symmetric=self.undirected), inverse_root.square())
 
+    def forget(self) -> None:
+        """Drops what can be made again: the forms that backbones multiply by."""
+        for name in ("adjacency", "degree", "normalised"):
+            self.__dict__.pop(name, None)
+        self.pattern.forget()
+
     def flip_rows(self, actions: Tensor, *, directed: bool = False) -> Graph:
         """A + B ∘ (complement(A) − A) (Eq. 5), where B marks ``actions``: the columns to flip in every row.
 

@@ -55,6 +55,11 @@ class Pattern:
             begin, receivers, order = (torch.from_numpy(part) for part in (csc.indptr, csc.indices, csc.data))
         return Pattern(begin.to(device), receivers.to(device), (columns, rows), self.symmetric), order.to(device)
 
+    def forget(self) -> None:
+        """Drops what can be made again."""
+        for name in ("row", "transposed"):
+            self.__dict__.pop(name, None)
+
     def to(self, device: torch.device) -> Pattern:
         """The same pattern on another device."""
         return Pattern(self.rowptr.to(device), self.col.to(device), self.shape, self.symmetric)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from graphshift import native
 from graphshift.backbones.base import Linear, zeros
 from graphshift.backbones.layered import Convolution, Layered
 from graphshift.graphs import Graph
@@ -35,13 +38,22 @@ class GATConvolution(Convolution):
 
     def mix(self, h: Tensor, graph: Graph) -> Tensor:
         """Attention along edges."""
-        pattern = graph.pattern
         h = h.view(-1, self.heads, self.width)
         source, target = (h * self.from_source).sum(-1), (h * self.to_target).sum(-1)
+        pattern, weight = graph.pattern, graph.weight
+        if native.fits(h.detach(), pattern.col, weight):
+            mixed: Tensor = _Attention.apply(h.contiguous(), source, target, graph)
+        else:
+            mixed = self._mix_plainly(h, source, target, graph)
+        return (mixed.flatten(1) if self.concatenate else mixed.mean(dim=1)) + self.bias
+
+    def _mix_plainly(self, h: Tensor, source: Tensor, target: Tensor, graph: Graph) -> Tensor:
+        pattern = graph.pattern
         along = F.leaky_relu(source[pattern.col] + target[pattern.row], 0.2)  # [edges, heads]
         alone = F.leaky_relu(source + target, 0.2)  # the self-loop
         with torch.no_grad():  # softmax does not change when a row's maximum is taken off; exp then cannot overflow
-            top = alone.scatter_reduce(0, pattern.row.unsqueeze(1).expand_as(along), along, "amax")
+            receiver = pattern.row.long().unsqueeze(1).expand_as(along)
+            top = alone.scatter_reduce(0, receiver, along, "amax")
         along, alone = (along - top[pattern.row]).exp(), (alone - top).exp()
         if graph.weight is not None:
             along = along * graph.weight.unsqueeze(1)
@@ -52,8 +64,29 @@ class GATConvolution(Convolution):
             message = torch.cat([h[:, k], one], dim=1)
             mixed = Sparse(pattern, along[:, k]) @ message + alone[:, k : k + 1] * message
             heads.append(mixed[:, :-1] / mixed[:, -1:])
-        out = torch.cat(heads, dim=1) if self.concatenate else torch.stack(heads).mean(dim=0)
-        return out + self.bias
+        return torch.stack(heads, dim=1)
+
+
+class _Attention(torch.autograd.Function):
+    """The attention by kernels: no number for any edge is kept, where autograd would keep ten for each head."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, source: Tensor, target: Tensor, graph: Graph) -> Tensor:
+        ctx.graph = graph
+        pattern = graph.pattern
+        mixed, top, total = native.attend(pattern.rowptr, pattern.col, graph.weight, h, source, target)
+        ctx.save_for_backward(h, source, target, top, total, mixed)
+        return mixed
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        graph: Graph = ctx.graph
+        pattern, weight = graph.pattern, graph.weight
+        rows = across = (pattern.rowptr, pattern.col, weight)
+        if not graph.undirected:
+            transposed, order = pattern.transposed
+            across = (transposed.rowptr, transposed.col, None if weight is None else weight[order])
+        return *native.attend_back(rows, across, gradients[0].contiguous(), *ctx.saved_tensors), None
 
 
 class GAT(Layered):
@@ -78,4 +111,4 @@ class GAT(Layered):
             layers.append(GATConvolution(width, hidden_channels, heads, concatenate=True))
             width = layers[-1].out_width
         layers.append(GATConvolution(width, out_channels, heads, concatenate=False))
-        super().__init__(layers, dropout, activation=nn.ELU())
+        super().__init__(layers, dropout, activation=nn.ELU(inplace=True))

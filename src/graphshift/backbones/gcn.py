@@ -26,7 +26,8 @@ class GCNConvolution(Convolution):
 
     def mix(self, h: Tensor, graph: Graph) -> Tensor:
         """Â h + b."""
-        return (graph.normalised @ h if self.normalize else graph.adjacency @ h) + self.bias
+        mixed = graph.normalised @ h if self.normalize else graph.adjacency @ h
+        return mixed.add_(self.bias)  # in place: a product keeps nothing of its result for the way back
 
 
 class GCN(Layered):
@@ -48,4 +49,4 @@ class GCN(Layered):
         dropout: float = 0.0, normalize: bool = True,
     ) -> None:  # fmt: skip
         shapes = widths(in_channels, hidden_channels, out_channels, num_layers)
-        super().__init__([GCNConvolution(i, o, normalize) for i, o in shapes], dropout, activation=nn.ReLU())
+        super().__init__([GCNConvolution(i, o, normalize) for i, o in shapes], dropout, activation=nn.ReLU(inplace=True))

@@ -49,7 +49,7 @@ class GCNII(Backbone):
         for i, layer in enumerate(self.layers, start=1):
             theta = math.log(self.lamda / i + 1)
             h = F.dropout(h, self.dropout, self.training)
-            s = (1 - self.alpha) * (graph.normalised @ h) + self.alpha * first
-            h = F.relu(theta * layer(s) + (1 - theta) * s)
+            s = (graph.normalised @ h).mul_(1 - self.alpha).add_(first, alpha=self.alpha)
+            h = F.relu(layer(s).mul_(theta).add_(s, alpha=1 - theta), inplace=True)
         out: Tensor = self.leave(F.dropout(h, self.dropout, self.training))
         return out

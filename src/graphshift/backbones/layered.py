@@ -32,7 +32,10 @@ class Convolution(nn.Module):
 
 
 class Layered(Backbone):
-    """Stacked convolutions; the stem is the first one's dense part."""
+    """Stacked convolutions; the stem is the first one's dense part.
+
+    ``activation`` may work in place: batch normalisation keeps its input for the way back, not its result.
+    """
 
     def __init__(self, layers: Sequence[Convolution], dropout: float, *, activation: nn.Module) -> None:
         super().__init__()

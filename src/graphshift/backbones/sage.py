@@ -30,10 +30,10 @@ class SAGEConvolution(Convolution):
         h, root = h.chunk(2, dim=1)
         total = graph.adjacency @ h
         if self.self_loops:
-            return (total + h) / (graph.degree + 1).unsqueeze(1) + root
+            return total.add_(h).div_((graph.degree + 1).unsqueeze(1)).add_(root)
         # A node without neighbours has mean 0, as in PyG; positive degrees below 1 occur with weights.
         degree = graph.degree.masked_fill(graph.degree == 0, 1.0)
-        return total / degree.unsqueeze(1) + root
+        return total.div_(degree.unsqueeze(1)).add_(root)
 
 
 class SAGE(Layered):
@@ -54,4 +54,4 @@ class SAGE(Layered):
         dropout: float = 0.0, self_loops: bool = True,
     ) -> None:  # fmt: skip
         shapes = widths(in_channels, hidden_channels, out_channels, num_layers)
-        super().__init__([SAGEConvolution(i, o, self_loops) for i, o in shapes], dropout, activation=nn.ReLU())
+        super().__init__([SAGEConvolution(i, o, self_loops) for i, o in shapes], dropout, activation=nn.ReLU(inplace=True))

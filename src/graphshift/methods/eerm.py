@@ -162,7 +162,11 @@ class EERMMethod(Method):
         return list(self._pool.map(lambda job: job(), jobs))
 
     def _risk(self, environment: Environment, stem: Tensor, view: View) -> Tensor:
-        return environment.risk(self.backbone.propagate(stem, view.graph.to(stem.device)))
+        graph = view.graph.to(stem.device)
+        risk = environment.risk(self.backbone.propagate(stem, graph))
+        if self.low_memory:
+            graph.forget()
+        return risk
 
     def _risks(
         self, environments: Sequence[Environment], stems: Sequence[Tensor], views: Sequence[Sequence[View]]

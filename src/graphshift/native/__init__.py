@@ -9,12 +9,21 @@ from __future__ import annotations
 
 import ctypes
 import os
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import torch
 from torch import Tensor
 
-__all__ = ["available", "draw", "edit", "fits", "policy_draw", "policy_learn", "scale", "transpose"]
+from graphshift.errors import GraphshiftWarning
 
+__all__ = [
+    "attend", "attend_back", "available", "draw", "edit", "fits", "policy_draw", "policy_learn", "scale", "transpose",
+]  # fmt: skip
+
+_INTERFACE = 1  # as in module.c
 _LARGEST = 2**29 - 1  # indices times four fit into 32 bits
 
 
@@ -26,6 +35,14 @@ def _load() -> ctypes.CDLL | None:
     except ImportError:
         return None
     library = ctypes.CDLL(_library.__file__)
+    if getattr(library, "graphshift_interface", lambda: 0)() != _INTERFACE:
+        warnings.warn(
+            "the compiled kernels are of another version of graphshift and are not used; install it again "
+            "(pip install -e .) for full speed.",
+            GraphshiftWarning,
+            stacklevel=2,
+        )
+        return None
     array, size, number, flag = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int32
     library.graphshift_draw.argtypes = [size, size, ctypes.c_uint64, array]
     library.graphshift_edit.argtypes = [size, size, *[array] * 4, number, flag, *[array] * 6]
@@ -35,7 +52,10 @@ def _load() -> ctypes.CDLL | None:
     library.graphshift_policy_learn.argtypes = [
         size, size, size, *[array] * 8, ctypes.c_double, flag, number, number, number, array, array,
     ]  # fmt: skip
-    for name in ("draw", "edit", "scale", "transpose"):
+    library.graphshift_attend.argtypes = [*[size] * 4, *[array] * 9]
+    library.graphshift_attend_back_receivers.argtypes = [*[size] * 4, *[array] * 14]
+    library.graphshift_attend_back_senders.argtypes = [*[size] * 4, *[array] * 12]
+    for name in ("draw", "edit", "scale", "transpose", "attend", "attend_back_receivers", "attend_back_senders"):
         getattr(library, f"graphshift_{name}").restype = None
     library.graphshift_policy_draw.restype, library.graphshift_policy_learn.restype = ctypes.c_double, flag
     return library
@@ -156,6 +176,62 @@ def policy_learn(
         gradient.data_ptr(),
     )  # fmt: skip
     return int(longest)
+
+
+def attend(
+    rowptr: Tensor, col: Tensor, weight: Tensor | None, h: Tensor, source: Tensor, target: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Attention over neighbours and the node itself. As ``GATConvolution._mix_plainly``.
+
+    Args:
+        rowptr, col, weight: the graph; no weight is ones.
+        h: ``[nodes, heads, width]``.
+        source, target: what a node adds to the score as a sender and as a receiver, ``[nodes, heads]``.
+
+    Returns:
+        The mean ``[nodes, heads, width]``, and what the way back needs: each softmax's maximum and sum.
+    """
+    assert _LIBRARY is not None
+    nodes, heads, width = h.shape
+    top, total, mixed = torch.empty_like(source), torch.empty_like(source), torch.empty_like(h)
+    arrays = [_pointer(t) for t in (rowptr, col, weight, h, source, target, top, total, mixed)]
+    _in_parts(_LIBRARY.graphshift_attend, nodes, heads, width, *arrays)
+    return mixed, top, total
+
+
+def attend_back(
+    graph: tuple[Tensor, Tensor, Tensor | None], across: tuple[Tensor, Tensor, Tensor | None], gradient: Tensor,
+    h: Tensor, source: Tensor, target: Tensor, top: Tensor, total: Tensor, mixed: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """The gradients of ``h``, ``source`` and ``target``. ``graph``, ``across``: ``rowptr, col, weight`` of the graph and
+    of its transpose; the rest as :func:`attend` took and gave it."""
+    assert _LIBRARY is not None
+    nodes, heads, width = h.shape
+    inner, d_target, d_source = (torch.empty_like(source) for _ in range(3))
+    d_h = torch.empty_like(h)
+    saved = [_pointer(t) for t in (h, source, target, top, total)]
+    receivers = [*map(_pointer, graph), *saved, *map(_pointer, (mixed, gradient, inner, d_target, d_source, d_h))]
+    _in_parts(_LIBRARY.graphshift_attend_back_receivers, nodes, heads, width, *receivers)
+    senders = [*map(_pointer, across), *saved, *map(_pointer, (gradient, inner, d_source, d_h))]
+    _in_parts(_LIBRARY.graphshift_attend_back_senders, nodes, heads, width, *senders)
+    return d_h, d_source, d_target
+
+
+_SMALL = 4096  # rows below which another thread costs more than it saves
+_pool: ThreadPoolExecutor | None = None
+
+
+def _in_parts(kernel: Callable[..., None], rows: int, *arguments: Any) -> None:
+    """Calls a kernel on ranges of rows, each in a thread; ctypes lets go of Python's lock while it runs."""
+    global _pool
+    threads = min(torch.get_num_threads(), rows // _SMALL)
+    if threads < 2:
+        kernel(0, rows, *arguments)
+        return
+    if _pool is None or _pool._max_workers < threads:
+        _pool = ThreadPoolExecutor(threads, "kernel")
+    bounds = [rows * part // threads for part in range(threads + 1)]
+    list(_pool.map(lambda part: kernel(bounds[part], bounds[part + 1], *arguments), range(threads)))
 
 
 def _pointer(tensor: Tensor | None) -> int | None:

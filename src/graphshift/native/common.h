@@ -5,6 +5,7 @@
 #ifndef GRAPHSHIFT_COMMON_H
 #define GRAPHSHIFT_COMMON_H
 
+#include <math.h>
 #include <stdint.h>
 
 #ifdef _WIN32
@@ -39,6 +40,24 @@ INLINE uint64_t mix(uint64_t seed, uint64_t counter) {
 /* Uniform on [0, 1) with 53 bits. */
 INLINE double uniform(uint64_t seed, uint64_t counter) {
     return (double)(mix(seed, counter) >> 11) * 0x1.0p-53;
+}
+
+/* exp for x below 87, to about one unit in the last place, in a form that compilers turn into vector code.
+   exp(x) = 2^k exp(r), |r| ≤ ln 2 / 2; below −87 the result is taken as 0. */
+INLINE float fast_exp(float x) {
+    float clipped = x < -87.0f ? -87.0f : x;
+    float k = nearbyintf(clipped * 1.44269504088896341f);
+    float r = clipped - k * 0.693359375f; /* ln 2 in two parts: the first product is exact */
+    r = r + k * 2.12194440e-4f;
+    float series = 1.9875691500e-4f;
+    series = series * r + 1.3981999507e-3f;
+    series = series * r + 8.3334519073e-3f;
+    series = series * r + 4.1665795894e-2f;
+    series = series * r + 1.6666665459e-1f;
+    series = series * r + 5.0000001201e-1f;
+    series = series * r * r + r + 1.0f;
+    union { int32_t i; float f; } power = {((int32_t)k + 127) << 23};
+    return x < -87.0f ? 0.0f : series * power.f;
 }
 
 #endif

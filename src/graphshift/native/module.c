@@ -3,6 +3,11 @@
 #define Py_LIMITED_API 0x030B0000
 #include <Python.h>
 
+#include "common.h"
+
+/* Raised with every change of what the kernels take, so that an old library is not called by new code. */
+EXPORT int32_t graphshift_interface(void) { return 1; }
+
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_library", NULL, -1, NULL, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__library(void) { return PyModule_Create(&definition); }
