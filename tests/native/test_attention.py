@@ -34,12 +34,12 @@ def both_ways(graph: Graph, heads: int, width: int, scale: float) -> list[list[t
     return found
 
 
-@pytest.mark.parametrize("scale", [1.0, 30.0], ids=["even", "peaked"])
+@pytest.mark.parametrize("scale", [1.0, 4.0], ids=["even", "peaked"])
 @pytest.mark.parametrize("heads", [1, 4])
 @pytest.mark.parametrize("kind", KINDS)
 def test_kernels_and_torch_agree(kind: str, heads: int, scale: float) -> None:
     graph = graph_of(random_data(23, **KINDS[kind], seed=3))
-    fast, plain = both_ways(graph, heads, 5, scale, monkeypatch)
+    fast, plain = both_ways(graph, heads, 5, scale)
     for one, other in zip(fast, plain, strict=True):
         torch.testing.assert_close(one.double(), other, rtol=2e-4, atol=2e-4 * float(other.abs().max()))
 
@@ -49,7 +49,7 @@ def test_threads_share_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        alone = both_ways(graph, 2, 3, 1.0, monkeypatch)[0]
+        alone = both_ways(graph, 2, 3, 1.0)[0]
         torch.set_num_threads(3)
         monkeypatch.setattr(native, "_SMALL", 7)
         calls: list[tuple[int, int]] = []
@@ -63,7 +63,7 @@ def test_threads_share_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
                 return lambda begin, end, *rest: (calls.append((begin, end)), attend(begin, end, *rest))
 
         monkeypatch.setattr(native, "_LIBRARY", Watched())
-        together = both_ways(graph, 2, 3, 1.0, monkeypatch)[0]
+        together = both_ways(graph, 2, 3, 1.0)[0]
     finally:
         torch.set_num_threads(threads)
     assert sorted(calls) == [(0, 20), (20, 40), (40, 60)]
@@ -71,6 +71,6 @@ def test_threads_share_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_scores_far_apart_do_not_overflow() -> None:
-    fast, plain = both_ways(graph_of(random_data(12, seed=2)), 1, 4, 500.0, monkeypatch)
+    fast, plain = both_ways(graph_of(random_data(12, seed=2)), 1, 4, 500.0)
     assert all(bool(torch.isfinite(t).all()) for t in fast)
     torch.testing.assert_close(fast[0].double(), plain[0], rtol=1e-3, atol=1e-3 * float(plain[0].abs().max()))
