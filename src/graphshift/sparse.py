@@ -2,8 +2,8 @@
 
 ``torch.sparse`` multiplies CSR matrices fast, but its backward pass transposes the matrix anew each time, and
 gather-scatter, as in message passing, is slower still (``make bench`` measures both). The costs vanish once the
-transpose is kept; an undirected graph is its own. Indices have 32 bits where they fit: half the memory, and the form that
-the kernels of MKL take without converting.
+transpose is kept; an undirected graph is its own. Indices have 32 bits where they fit: half the memory, and the form
+that the kernels of MKL take without converting.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
-from graphshift.backbones import BACKBONES, GCN, Backbone, make_backbone
+from graphshift.backbones import BACKBONES, GCN, GCNII, Backbone, make_backbone
 from graphshift.errors import GraphshiftError
 from graphshift.explorers import Random
 from graphshift.sparse import Sparse
@@ -225,3 +225,22 @@ def test_an_output_of_the_wrong_width_is_refused(undirected: Data) -> None:
 def test_options_beside_a_users_module_are_refused(undirected: Data) -> None:
     with pytest.raises(GraphshiftError, match="for named backbones"):
         make_backbone(torch.nn.Linear(5, 2), 5, 2, hidden_channels=4, num_layers=2, dropout=0.0, options={"heads": 2})
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_a_deep_backbone_that_saves_memory_has_the_same_gradients(dropout: float) -> None:
+    data = random_data(15, seed=4)
+    graph, found, kept = graph_of(data), [], []
+    backbone = GCNII(5, 2, hidden_channels=8, num_layers=10, dropout=dropout).train()
+    for save_memory in (False, True):
+        backbone.save_memory = save_memory
+        sizes: list[int] = []
+        backbone.zero_grad()
+        torch.manual_seed(1)
+        with torch.autograd.graph.saved_tensors_hooks(lambda t, n=sizes: (n.append(t.numel()), t)[1], lambda t: t):
+            loss = backbone(data.x, graph).square().sum()
+        loss.backward()
+        found.append([p.grad.clone() for p in backbone.parameters()])
+        kept.append(sum(sizes))
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+    assert kept[1] < kept[0] / 2

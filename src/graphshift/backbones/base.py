@@ -21,6 +21,9 @@ class Backbone(nn.Module):
     All take ``in_channels, out_channels, hidden_channels, num_layers, dropout`` by keyword, and options of their own.
     """
 
+    #: Compute some layers again on the way back instead of keeping them; deep backbones do, the low-memory mode asks.
+    save_memory = False
+
     @abstractmethod
     def stem(self, x: Tensor | Sparse) -> Tensor:
         """The part without edges. Args: x: ``[nodes, in_channels]``, dense or sparse."""

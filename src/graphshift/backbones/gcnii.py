@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from graphshift.backbones.base import Backbone, Linear
 from graphshift.graphs import Graph
@@ -44,12 +46,22 @@ class GCNII(Backbone):
         return F.relu(self.enter(x))
 
     def propagate(self, h: Tensor, graph: Graph) -> Tensor:
-        """All layers."""
-        first = h
-        for i, layer in enumerate(self.layers, start=1):
-            theta = math.log(self.lamda / i + 1)
-            h = F.dropout(h, self.dropout, self.training)
-            s = (graph.normalised @ h).mul_(1 - self.alpha).add_(first, alpha=self.alpha)
-            h = F.relu(layer(s).mul_(theta).add_(s, alpha=1 - theta), inplace=True)
+        """All layers. To save memory, blocks of √L layers keep their inputs alone and are computed twice."""
+        first, depth = h, len(self.layers)
+        block = math.isqrt(depth) if self.save_memory and torch.is_grad_enabled() else depth
+        for begin in range(0, depth, max(block, 1)):
+            layers = range(begin, min(begin + block, depth))
+            if block < depth:
+                h = checkpoint(self._block, h, first, graph, layers, use_reentrant=False)
+            else:
+                h = self._block(h, first, graph, layers)
         out: Tensor = self.leave(F.dropout(h, self.dropout, self.training))
         return out
+
+    def _block(self, h: Tensor, first: Tensor, graph: Graph, layers: range) -> Tensor:
+        for i in layers:
+            theta = math.log(self.lamda / (i + 1) + 1)
+            h = F.dropout(h, self.dropout, self.training)
+            s = (graph.normalised @ h).mul_(1 - self.alpha).add_(first, alpha=self.alpha)
+            h = F.relu(self.layers[i](s).mul_(theta).add_(s, alpha=1 - theta), inplace=True)
+        return h

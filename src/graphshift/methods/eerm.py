@@ -43,8 +43,8 @@ class EERMMethod(Method):
             ``"difference"``: explorer k gets Var({L}) − Var({L} without L_k), which has the same expected gradient.
         reset_explorers: forget what the explorers learned at every step, as the authors' code does on Cora, Photo and
             Arxiv; the GNN then sees next to nothing of it. The paper's Algorithm 1 never resets.
-        low_memory: process views one at a time with the memory of one, at the cost of a second forward pass. The
-            gradient is the same.
+        low_memory: process views one at a time with the memory of one, at the cost of a second forward pass, and let
+            deep backbones compute blocks of layers twice. The gradient is the same.
         lr, weight_decay, clip: as in :class:`Method`.
     """
 
@@ -77,6 +77,7 @@ class EERMMethod(Method):
         self.make_explorer, self.num_explorers, self.inner_steps = make_explorer, explorers, inner_steps
         self.beta, self.beta_end = beta, beta_end
         self.credit, self.reset_explorers, self.low_memory = credit, reset_explorers, low_memory
+        backbone.save_memory = low_memory
         #: The K explorers of each environment.
         self.explorers: list[list[Explorer]] = []
         self._homes: list[Graph] = []
