@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 __all__ = [
-    "counter_hash", "counter_uniform", "derive_seed", "draw_seed", "isolated", "other_nodes", "rng_state", "set_rng_state",
+    "counter_hash", "counter_uniform", "derive_seed", "draw_seed", "isolated", "other_nodes", "rng_state",
+    "set_rng_state", "unit_interval",
 ]  # fmt: skip
 
 

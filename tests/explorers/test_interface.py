@@ -8,9 +8,10 @@ from torch import Tensor
 
 from graphshift.backbones import BACKBONES
 from graphshift.environments import Environment
-from graphshift.explorers import Explorer, Random, Risk, View
+from graphshift.errors import GraphshiftError
+from graphshift.explorers import Explorer, Random, Risk, SparsePolicy, View, apply_actions
 from graphshift.graphs import Graph, reverse
-from reference import random_data
+from reference import graph_of, random_data
 
 
 class Deleting(Explorer):
@@ -82,3 +83,24 @@ def test_the_base_class_asks_for_propose_only(problem: tuple[Environment, Risk])
     assert torch.equal(explorer.propose(environment.graph, risk).flips, view.flips)
     with pytest.raises(TypeError, match="propose"):
         Explorer(1)  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize(
+    ("actions", "complaint"),
+    [
+        (torch.zeros(3, 1, dtype=torch.int64), r"shape \[3, 1\].*each of the graph's 9 nodes"),
+        (torch.zeros(9, dtype=torch.int64), r"shape \[9\]"),
+        (torch.zeros(9, 1), r"type torch.float32; expected whole numbers"),
+        (torch.full((9, 1), 9), r"between 9 and 9; expected nodes, from 0 to 8"),
+        (torch.full((9, 1), -1), r"between -1 and -1"),
+        (torch.arange(9).unsqueeze(1), "its own neighbour"),
+    ],
+    ids=["too few rows", "no rows", "fractions", "too large", "negative", "self-loops"],
+)
+def test_actions_that_are_none_are_refused(actions: torch.Tensor, complaint: str) -> None:
+    """Before they reach kernels that would write wherever they are told."""
+    with pytest.raises(GraphshiftError, match=complaint):
+        apply_actions(graph_of(random_data()), actions)
+    if actions.shape[:1] != (9,) or actions.dim() != 2:
+        with pytest.raises(GraphshiftError, match="a row for each of 9 nodes"):
+            SparsePolicy(9).reinforce(actions, 1.0)

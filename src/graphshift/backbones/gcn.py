@@ -49,4 +49,5 @@ class GCN(Layered):
         dropout: float = 0.0, normalize: bool = True,
     ) -> None:  # fmt: skip
         shapes = widths(in_channels, hidden_channels, out_channels, num_layers)
-        super().__init__([GCNConvolution(i, o, normalize) for i, o in shapes], dropout, activation=nn.ReLU(inplace=True))
+        layers = [GCNConvolution(i, o, normalize) for i, o in shapes]
+        super().__init__(layers, dropout, activation=nn.ReLU(inplace=True))

@@ -54,4 +54,5 @@ class SAGE(Layered):
         dropout: float = 0.0, self_loops: bool = True,
     ) -> None:  # fmt: skip
         shapes = widths(in_channels, hidden_channels, out_channels, num_layers)
-        super().__init__([SAGEConvolution(i, o, self_loops) for i, o in shapes], dropout, activation=nn.ReLU(inplace=True))
+        layers = [SAGEConvolution(i, o, self_loops) for i, o in shapes]
+        super().__init__(layers, dropout, activation=nn.ReLU(inplace=True))

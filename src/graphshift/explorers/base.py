@@ -156,6 +156,18 @@ def apply_actions(graph: Graph, actions: Tensor, *, directed: bool = False) -> t
     Returns:
         The edited graph, and the keys that were flipped.
     """
+    n = graph.num_nodes
+    if actions.dim() != 2 or actions.shape[0] != n or actions.is_floating_point():
+        raise GraphshiftError(
+            f"actions have shape {list(actions.shape)} and type {actions.dtype}; expected whole numbers, a row for "
+            f"each of the graph's {n} nodes."
+        )
+    if actions.numel() and (int(actions.min()) < 0 or int(actions.max()) >= n):
+        raise GraphshiftError(
+            f"actions lie between {int(actions.min())} and {int(actions.max())}; expected nodes, from 0 to {n - 1}."
+        )
+    if bool((actions == torch.arange(n, device=actions.device).unsqueeze(1)).any()):
+        raise GraphshiftError("actions name a node as its own neighbour; a self-loop is never flipped.")
     return graph.flip_rows(actions, directed=directed), keys_of(
         actions, graph.num_nodes, both=graph.undirected and not directed
     )

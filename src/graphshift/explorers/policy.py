@@ -118,6 +118,10 @@ class SparsePolicy:
             columns: the actions, ``[nodes, draws]``.
             reward: what multiplies the gradient.
         """
+        if columns.dim() != 2 or columns.shape[0] != self.num_nodes:
+            raise GraphshiftError(
+                f"columns have shape {list(columns.shape)}; expected a row for each of {self.num_nodes} nodes."
+            )
         self._reserve(columns.shape[1])
         self.steps += 1
         adam = self.optimizer == "adam"

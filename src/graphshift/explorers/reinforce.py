@@ -57,8 +57,8 @@ class Reinforce(Explorer):
             raise GraphshiftError(f"explorer baseline is {baseline}; expected a decay from 0 up to, not including, 1.")
         if entries_per_node is not None and entries_per_node <= edits_per_node:
             raise GraphshiftError(
-                f"explorer entries_per_node is {entries_per_node}; expected more than edits_per_node, {edits_per_node}, "
-                "or None for no bound."
+                f"explorer entries_per_node is {entries_per_node}; expected more than edits_per_node, "
+                f"{edits_per_node}, or None for no bound."
             )
         self.lr, self.optimizer, self.weight_decay, self.baseline = lr, optimizer, weight_decay, baseline
         self.entries_per_node = entries_per_node

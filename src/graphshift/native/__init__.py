@@ -104,7 +104,7 @@ def edit(
     rowptr, col, actions = rowptr.contiguous(), col.contiguous(), actions.contiguous()
     out_rowptr, out_col = torch.empty_like(rowptr), torch.empty(room, dtype=torch.int32)
     old_weight = None if weight is None else weight.contiguous()
-    out_weight = None if weight is None else torch.empty(room)
+    out_weight = None if weight is None else torch.empty(room, dtype=torch.float32)
     incoming, begin = torch.empty(actions.numel(), dtype=torch.int32), torch.empty(nodes + 2, dtype=torch.int32)
     mark = torch.empty(nodes, dtype=torch.int32)
     _LIBRARY.graphshift_edit(
@@ -119,7 +119,7 @@ def edit(
 def scale(rowptr: Tensor, col: Tensor, weight: Tensor | None, scale: Tensor) -> Tensor:
     """``scale[row] * scale[col] * weight`` at every non-zero."""
     assert _LIBRARY is not None
-    value = torch.empty(col.numel())
+    value = torch.empty(col.numel(), dtype=torch.float32)
     arrays = [
         rowptr.contiguous(),
         col.contiguous(),
@@ -169,7 +169,7 @@ def policy_learn(
     nodes, width = slot.shape
     draws = actions.shape[1]
     actions = actions.to(torch.int32).contiguous()
-    place, gradient = torch.empty(draws, dtype=torch.int32), torch.empty(max(width, 1))
+    place, gradient = torch.empty(draws, dtype=torch.int32), torch.empty(max(width, 1), dtype=torch.float32)
     arrays = (count, hand, slot, entry, shared, top, mass, actions)
     longest = _LIBRARY.graphshift_policy_learn(
         nodes, draws, width, *map(_pointer, arrays), reward, adam, decay, rate, root, place.data_ptr(),
@@ -203,8 +203,13 @@ def attend_back(
     graph: tuple[Tensor, Tensor, Tensor | None], across: tuple[Tensor, Tensor, Tensor | None], gradient: Tensor,
     h: Tensor, source: Tensor, target: Tensor, top: Tensor, total: Tensor, mixed: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """The gradients of ``h``, ``source`` and ``target``. ``graph``, ``across``: ``rowptr, col, weight`` of the graph and
-    of its transpose; the rest as :func:`attend` took and gave it."""
+    """The gradients of ``h``, ``source`` and ``target``.
+
+    Args:
+        graph, across: ``rowptr, col, weight`` of the graph and of its transpose.
+        gradient: of the mean.
+        h, source, target, top, total, mixed: what :func:`attend` took and gave.
+    """
     assert _LIBRARY is not None
     nodes, heads, width = h.shape
     inner, d_target, d_source = (torch.empty_like(source) for _ in range(3))
