@@ -74,6 +74,7 @@ class SparsePolicy:
         self._shared = torch.zeros(3, num_nodes, dtype=dtype)  # the same of all other slots of a row
         # mass = Σ exp(logit − top) over the entries of a row, and top is near its largest logit: nothing overflows.
         self._top = torch.zeros(num_nodes, dtype=dtype)
+        self._drawn: tuple[Tensor | None, int, Tensor | None] = (None, 0, None)  # the latest draw, where its entries are
         self._mass = torch.zeros(num_nodes, dtype=dtype)
 
     @property
@@ -95,10 +96,12 @@ class SparsePolicy:
         seed = draw_seed(generator)
         if not self._is_native:
             return self._draw_plainly(draws, seed)
-        return native.policy_draw(
+        columns, place, log_prob = native.policy_draw(
             draws, seed, count=self._count, slot=self._slot, entry=self._entry, shared=self._shared, top=self._top,
             mass=self._mass,
         )  # fmt: skip
+        self._drawn = (columns, columns._version, place)
+        return columns, log_prob
 
     def log_prob(self, columns: Tensor) -> float:
         """log p of the given draws, ``[nodes, draws]``: the sum over rows and draws."""
@@ -132,8 +135,12 @@ class SparsePolicy:
             self._learn_plainly(columns, reward, adam, decay, rate, root)
             self._longest = int(self._count.max())
             return
+        # Learning from what was just drawn, and not changed since, need not look for its entries.
+        drawn, version, place = self._drawn
+        place = place if columns is drawn and columns._version == version else None
+        self._drawn = (None, 0, None)
         self._longest = native.policy_learn(
-            columns, reward, adam=adam, decay=decay, rate=rate, root=root, count=self._count, hand=self._hand,
+            columns, place, reward, adam=adam, decay=decay, rate=rate, root=root, count=self._count, hand=self._hand,
             slot=self._slot, entry=self._entry, shared=self._shared, top=self._top, mass=self._mass,
         )  # fmt: skip
 
@@ -154,6 +161,7 @@ class SparsePolicy:
         """Takes back what :meth:`state` gave; later steps leave that untouched."""
         for name in self._tensors():
             setattr(self, f"_{name}", state[name].clone())
+        self._drawn = (None, 0, None)
         self.steps, self._longest = int(state["steps"]), int(self._count.max())
 
     def _tensors(self) -> dict[str, Tensor]:

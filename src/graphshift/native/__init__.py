@@ -23,7 +23,7 @@ __all__ = [
     "attend", "attend_back", "available", "draw", "edit", "fits", "policy_draw", "policy_learn", "scale", "transpose",
 ]  # fmt: skip
 
-_INTERFACE = 1  # as in module.c
+_INTERFACE = 2  # as in module.c
 _LARGEST = 2**29 - 1  # indices times four fit into 32 bits
 
 
@@ -48,9 +48,9 @@ def _load() -> ctypes.CDLL | None:
     library.graphshift_edit.argtypes = [size, size, *[array] * 4, number, flag, *[array] * 6]
     library.graphshift_scale.argtypes = [size, *[array] * 5]
     library.graphshift_transpose.argtypes = [size, size, *[array] * 6]
-    library.graphshift_policy_draw.argtypes = [size, size, size, *[array] * 6, ctypes.c_uint64, array]
+    library.graphshift_policy_draw.argtypes = [size, size, size, *[array] * 6, ctypes.c_uint64, array, array]
     library.graphshift_policy_learn.argtypes = [
-        size, size, size, *[array] * 8, ctypes.c_double, flag, number, number, number, array, array,
+        size, size, size, *[array] * 8, ctypes.c_double, flag, number, number, number, flag, array, array,
     ]  # fmt: skip
     library.graphshift_attend.argtypes = [*[size] * 4, *[array] * 9]
     library.graphshift_attend_back_receivers.argtypes = [*[size] * 4, *[array] * 14]
@@ -144,23 +144,27 @@ def transpose(rowptr: Tensor, col: Tensor, columns: int) -> tuple[Tensor, Tensor
 
 def policy_draw(
     draws: int, seed: int, *, count: Tensor, slot: Tensor, entry: Tensor, shared: Tensor, top: Tensor, mass: Tensor
-) -> tuple[Tensor, float]:
-    """Actions of all rows and their log-probability. As ``SparsePolicy._draw_plainly``."""
+) -> tuple[Tensor, Tensor, float]:
+    """Actions of all rows, where each has its entry (−1: none), log p. As ``SparsePolicy._draw_plainly``."""
     assert _LIBRARY is not None
     nodes, width = slot.shape
-    actions = torch.empty(nodes, draws, dtype=torch.int32)
+    actions, place = (torch.empty(nodes, draws, dtype=torch.int32) for _ in range(2))
     arrays = (count, slot, entry, shared, top, mass)
     log_prob = _LIBRARY.graphshift_policy_draw(
-        nodes, draws, width, *map(_pointer, arrays), seed, actions.data_ptr()
-    )  # fmt: skip
-    return actions, float(log_prob)
+        nodes, draws, width, *map(_pointer, arrays), seed, actions.data_ptr(), place.data_ptr()
+    )
+    return actions, place, float(log_prob)
 
 
 def policy_learn(
-    actions: Tensor, reward: float, *, adam: bool, decay: float, rate: float, root: float, count: Tensor, hand: Tensor,
-    slot: Tensor, entry: Tensor, shared: Tensor, top: Tensor, mass: Tensor,
+    actions: Tensor, place: Tensor | None, reward: float, *, adam: bool, decay: float, rate: float, root: float,
+    count: Tensor, hand: Tensor, slot: Tensor, entry: Tensor, shared: Tensor, top: Tensor, mass: Tensor,
 ) -> int:  # fmt: skip
     """One step of the optimiser on all rows, in place. As ``SparsePolicy._learn_plainly``.
+
+    Args:
+        actions, place: as :func:`policy_draw` gave them, if nothing was learned since; None looks for the places.
+        reward: what multiplies the gradient; the rest is the policy's state.
 
     Returns:
         How many entries the longest row has now.
@@ -169,10 +173,12 @@ def policy_learn(
     nodes, width = slot.shape
     draws = actions.shape[1]
     actions = actions.to(torch.int32).contiguous()
-    place, gradient = torch.empty(draws, dtype=torch.int32), torch.empty(max(width, 1), dtype=torch.float32)
+    known = place is not None
+    place = torch.empty_like(actions) if place is None else place
+    gradient = torch.empty(max(width, 1), dtype=torch.float32)
     arrays = (count, hand, slot, entry, shared, top, mass, actions)
     longest = _LIBRARY.graphshift_policy_learn(
-        nodes, draws, width, *map(_pointer, arrays), reward, adam, decay, rate, root, place.data_ptr(),
+        nodes, draws, width, *map(_pointer, arrays), reward, adam, decay, rate, root, known, place.data_ptr(),
         gradient.data_ptr(),
     )  # fmt: skip
     return int(longest)

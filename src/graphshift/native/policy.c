@@ -23,10 +23,11 @@ INLINE int32_t find(const int32_t *slots, int32_t count, int32_t slot) {
     return found - 1;
 }
 
-/* Draws actions for every row. Returns their log-probability, the sum over rows and draws. */
+/* Draws actions for every row, and tells where each has its entry, or −1. Returns their log-probability, the sum over
+   rows and draws. */
 EXPORT WIDE double graphshift_policy_draw(
     int64_t nodes, int64_t draws, int64_t width, const int32_t *count, const int32_t *slot, const float *entries,
-    const float *shared, const float *top, const float *mass, uint64_t seed, int32_t *actions
+    const float *shared, const float *top, const float *mass, uint64_t seed, int32_t *actions, int32_t *place
 ) {
     double log_prob = 0.0;
     for (int64_t row = 0; row < nodes; row++) {
@@ -37,13 +38,12 @@ EXPORT WIDE double graphshift_policy_draw(
         double touched = mass[row], total = touched + (double)free * single, log_total = log(total);
         for (int64_t t = 0; t < draws; t++) {
             double at = uniform(seed, (uint64_t)(row * draws + t)) * total;
-            int32_t chosen;
+            int32_t chosen, entry = -1;
             if ((at < touched && used > 0) || single == 0.0) {
-                int32_t place = 0;
-                double passed = fast_exp(logits[0] - top[row]);
-                while (passed <= at && place + 1 < used) passed += fast_exp(logits[++place] - top[row]);
-                chosen = slots[place];
-                log_prob += (double)(logits[place] - top[row]) - log_total;
+                double passed = fast_exp(logits[entry = 0] - top[row]);
+                while (passed <= at && entry + 1 < used) passed += fast_exp(logits[++entry] - top[row]);
+                chosen = slots[entry];
+                log_prob += (double)(logits[entry] - top[row]) - log_total;
             } else {
                 /* A uniform slot, drawn again while it has an entry; where most have one, the one of uniform rank
                    among the rest: the least x with x = rank + #(touched slots ≤ x). */
@@ -68,6 +68,7 @@ EXPORT WIDE double graphshift_policy_draw(
                 log_prob += (double)(shared[row] - top[row]) - log_total;
             }
             actions[row * draws + t] = chosen + (chosen >= row);
+            place[row * draws + t] = entry;
         }
     }
     return log_prob;
@@ -84,7 +85,7 @@ INLINE float adam_step(
 }
 
 /* Where a full row makes room: the less likely of the two entries at the row's hand, which then moves on. Entries that
-   this step has drawn (`place`; −1 for those that have none yet) are left alone. */
+   this step has drawn (`place`; −1 for those that have none yet) are left alone; `draws` is 0 if none can be met. */
 INLINE int32_t evicted(const float *logits, int32_t width, int32_t *hand, const int32_t *place, int64_t draws) {
     for (;;) {
         int32_t one = *hand, other = one + 1 < width ? one + 1 : 0;
@@ -102,11 +103,12 @@ INLINE int32_t evicted(const float *logits, int32_t width, int32_t *hand, const 
 /* One step of gradient ascent on reward · log p(actions) for all rows.
 
    decay = 1 − lr · weight decay; rate = lr / (1 − β1^t), or lr for SGD; root = 1 / sqrt(1 − β2^t). `width` is at least `draws` + 1.
-   place: room for `draws` numbers; gradient: room for `width`. Returns the number of entries of the longest row. */
+   place: as `policy_draw` gave it, or `known` is 0 and it is room for as many; gradient: room for `width`. Returns the
+   number of entries of the longest row. */
 EXPORT WIDE int32_t graphshift_policy_learn(
     int64_t nodes, int64_t draws, int64_t width, int32_t *count, int32_t *hand, int32_t *slot, float *entries,
-    float *shared, float *top, float *mass, const int32_t *actions, double reward, int32_t adam, float decay, float rate, float root,
-    int32_t *place, float *gradient
+    float *shared, float *top, float *mass, const int32_t *actions, double reward, int32_t adam, float decay,
+    float rate, float root, int32_t known, int32_t *places, float *gradient
 ) {
     int32_t longest = 0;
     float *shared_logit = shared, *shared_first = shared + nodes, *shared_second = shared + 2 * nodes;
@@ -117,16 +119,19 @@ EXPORT WIDE int32_t graphshift_policy_learn(
         int64_t free = nodes - 1 - used;
         float single = free > 0 ? fast_exp(shared_logit[row] - peak) : 0.0f;
         double total = (double)mass[row] + (double)free * (double)single;
+        /* Can a hand that looks for room meet an entry of this step? Where it cannot, it need not look. */
+        int32_t *place = places + row * draws, met = 2 * draws > width || (used < width && used + draws > width);
         for (int64_t t = 0; t < draws; t++) {
             int32_t column = actions[row * draws + t];
-            place[t] = find(slots, used, column - (column > row));
+            if (!known) place[t] = find(slots, used, column - (column > row));
+            met |= place[t] >= 0;
         }
         for (int64_t t = 0; t < draws; t++) { /* every action gets an entry, which starts as a copy of the shared one */
             int32_t column = actions[row * draws + t], at = place[t];
             for (int64_t u = 0; u < t && at < 0; u++) /* drawn twice: the entry was just made */
                 at = actions[row * draws + u] == column ? place[u] : -1;
             if (at < 0) {
-                at = used < width ? used++ : evicted(logits, (int32_t)width, hand + row, place, draws);
+                at = used < width ? used++ : evicted(logits, (int32_t)width, hand + row, place, met ? draws : 0);
                 slots[at] = column - (column > row);
                 logits[at] = shared_logit[row];
                 m[at] = shared_first[row];
