@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from graphshift.errors import GraphshiftError
@@ -15,7 +15,7 @@ from graphshift.progress import error_console
 from graphshift.report.figures import draw_study
 from graphshift.report.tables import LABELS, print_table, show_score
 from graphshift.storage import write_json
-from graphshift.study import Arm, compare, run_study, summarise
+from graphshift.studies import Arm, Plan, compare, run_study, summarise
 
 __all__ = ["ARMS", "run_demo"]
 
@@ -47,16 +47,6 @@ def run_demo(
         force: replace an earlier demo.
         as_json: print JSON instead of tables.
     """
-    # Graphs of this size gain nothing from more threads; and the numbers are the same wherever the demo is run.
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        return _run_demo(folder, seeds, nodes, epochs, force, as_json)
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _run_demo(folder: Path, seeds: int, nodes: int, epochs: int, force: bool, as_json: bool) -> dict[str, Any]:
     target = folder / "results.json"
     if target.exists() and not force:
         raise GraphshiftError(f"{target}: exists; nothing was changed. Replace it (--force), or choose another --out.")
@@ -76,20 +66,17 @@ def _run_demo(folder: Path, seeds: int, nodes: int, epochs: int, force: bool, as
             progress.update(task, description=dataset)
             if not console.is_terminal:  # no bar there
                 print(f"{dataset}: {len(ARMS) * seeds} fits …", file=sys.stderr, flush=True)
-            records = run_study(
-                dataset, ARMS, range(seeds), options={"nodes": nodes}, common={"epochs": epochs},
-                report=lambda _: progress.advance(task),
-            )  # fmt: skip
+            rows = _fit_all(dataset, seeds, nodes, epochs, lambda _: progress.advance(task))
             content[dataset] = {
-                "records": records,
-                "summary": summarise(records),
+                "records": rows,
+                "summary": summarise(rows),
                 "findings": [
-                    compare(records, arm, "ERM", key).sentence()
+                    compare(rows, arm, "ERM", key).sentence()
                     for arm in (arm.name for arm in ARMS if arm.name != "ERM")
                     for key in ("mean", "worst")
                 ],
             }
-            draw_study(records, folder / f"{dataset}.png", title=f"{dataset} ({_STORIES[dataset]})")
+            draw_study(rows, folder / f"{dataset}.png", title=f"{dataset} ({_STORIES[dataset]})")
     write_json(target, content)
     if as_json:
         print(json.dumps(content, indent=2))
@@ -98,6 +85,20 @@ def _run_demo(folder: Path, seeds: int, nodes: int, epochs: int, force: bool, as
         _print(dataset, part, nodes, epochs, seeds)
     print(f"figures and results.json written to {folder}")
     return content
+
+
+def _fit_all(
+    dataset: str, seeds: int, nodes: int, epochs: int, report: Callable[[dict[str, Any]], None]
+) -> list[dict[str, Any]]:
+    """Every arm with every seed; a seed draws the data and the training alike."""
+    arms = [Arm(arm.name, {"epochs": epochs, **arm.settings}) for arm in ARMS]
+    plan = Plan(dataset, arms, range(seeds), {"nodes": nodes}, data_seeds=range(seeds), crossed=False)
+    # Graphs of this size gain nothing from more threads; and the numbers are the same wherever the demo is run.
+    study = run_study(plan, workers=0, threads=1, report=report)
+    for record in study.records:
+        if record["status"] == "failed":
+            raise GraphshiftError(f"{record['id']}: {record['reason']}")
+    return study.rows()
 
 
 def _print(dataset: str, part: dict[str, Any], nodes: int, epochs: int, seeds: int) -> None:

@@ -28,7 +28,7 @@ from graphshift.randomness import derive_seed, isolated
 from graphshift.settings import Settings, validated
 from graphshift.storage import write_json, write_tensors
 from graphshift.tasks import Task
-from graphshift.training import Run, selection_environments
+from graphshift.training import Choice, Run, further_rules, selection_environments
 from graphshift.training import train as run_training
 
 __all__ = ["EERM", "ERM", "FORMAT", "METHODS", "Model", "make_model", "new_backbone"]
@@ -48,6 +48,7 @@ class Model(BaseEstimator, ABC):
         best_epoch_, best_score_: what selection chose, and its score.
         history_: one dict of numbers for each epoch.
         seconds_: spent in training and validation.
+        also_: what further rules chose in the same training, by name.
     """
 
     _method: str
@@ -60,10 +61,12 @@ class Model(BaseEstimator, ABC):
     best_score_: float | None
     history_: list[dict[str, Any]]
     seconds_: float
+    also_: dict[str, Choice]
 
     def fit(
-        self, train: Graphs, val: Graphs = (), tests: Graphs = (), *, run: Run | None = None, progress: bool = False
-    ) -> Self:
+        self, train: Graphs, val: Graphs = (), tests: Graphs = (), *, run: Run | None = None, progress: bool = False,
+        also: Iterable[str] = (),
+    ) -> Self:  # fmt: skip
         """Trains on environments and keeps the epoch that the selection rule chooses.
 
         Args:
@@ -72,6 +75,7 @@ class Model(BaseEstimator, ABC):
             tests: test graphs, for selection ``"oracle"`` only; every other rule never looks at them.
             run: where to keep history and checkpoints; a checkpoint that is there is resumed.
             progress: show a progress bar.
+            also: further rules, ``"val"`` or ``"oracle"``, whose epochs of this training are kept in ``also_``.
         """
         settings = self._settings()
         device = torch_device(settings.device)
@@ -86,6 +90,7 @@ class Model(BaseEstimator, ABC):
         task = training[0].task
         validation, testing = as_environments(val, task, "val"), as_environments(tests, task, "test")
         check_together(training, [*validation, *testing], where="fit")
+        others = further_rules(also, training, validation, testing, device)
         training, select_by = selection_environments(settings.selection, training, validation, testing, settings.seed)
         training, select_by = [e.to(device) for e in training], [e.to(device) for e in select_by]
         with isolated(settings.seed, device):
@@ -94,15 +99,16 @@ class Model(BaseEstimator, ABC):
             identity = settings.model_dump()
             if run is not None:  # a run of other settings or other data must not be resumed
                 identity["data"] = [environment.fingerprint() for environment in (*training, *select_by)]
+                identity |= {"also": list(others)} if others else {}
             with progress_bar(self._method.upper(), settings.epochs, enabled=progress) as report:
                 result = run_training(
                     method, training, select_by, epochs=settings.epochs, patience=settings.patience, run=run,
-                    report=report, settings=identity,
+                    report=report, settings=identity, also=others,
                 )  # fmt: skip
         backbone.load_state_dict(result.weights)
         self.backbone_, self.task_, self.n_features_in_ = backbone.eval(), task, training[0].num_features
         self.best_epoch_, self.best_score_ = result.best_epoch, result.best_score
-        self.history_, self.seconds_ = result.history, result.seconds
+        self.history_, self.seconds_, self.also_ = result.history, result.seconds, result.also
         return self
 
     @overload
@@ -111,14 +117,14 @@ class Model(BaseEstimator, ABC):
     def predict(self, graphs: Iterable[Environment | Data]) -> dict[str, NDArray[Any]]: ...
     def predict(self, graphs: Graphs) -> NDArray[Any] | dict[str, NDArray[Any]]:
         """The class (or value) of every node. One graph gives an array; several give a dict by name."""
-        return self._each(graphs, lambda _, output: self.task_.predictions(output).cpu().numpy(), labelled=False)
+        return self._each(graphs, lambda _, output: self.task_.predictions(output).numpy(), labelled=False)
 
     def predict_proba(self, graphs: Graphs) -> NDArray[Any] | dict[str, NDArray[Any]]:
         """Class probabilities of every node, ``[nodes, classes]``; several graphs give a dict by name."""
         check_is_fitted(self, "backbone_")
         if not self.task_.is_classification:
             raise GraphshiftError("predict_proba: a regression model has no probabilities; use predict.")
-        return self._each(graphs, lambda _, output: self.task_.probabilities(output).cpu().numpy(), labelled=False)
+        return self._each(graphs, lambda _, output: self.task_.probabilities(output).numpy(), labelled=False)
 
     @overload
     def score(self, graphs: Environment | Data) -> float: ...

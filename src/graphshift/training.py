@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,9 @@ from graphshift.methods import Method
 from graphshift.randomness import derive_seed, rng_state, set_rng_state
 from graphshift.storage import read_tensors, write_tensors, write_text
 
-__all__ = ["SELECTIONS", "Interrupted", "Run", "TrainingResult", "selection_environments", "train"]
+__all__ = [
+    "SELECTIONS", "Choice", "Interrupted", "Run", "TrainingResult", "further_rules", "selection_environments", "train",
+]  # fmt: skip
 
 #: The named rules for choosing the epoch whose weights are kept.
 SELECTIONS: dict[str, str] = {
@@ -42,6 +44,15 @@ class Interrupted(KeyboardInterrupt):
 
 
 @dataclass(frozen=True)
+class Choice:
+    """What one more rule chose in the same training: the epoch, its score, and the backbone's state there."""
+
+    epoch: int
+    score: float | None
+    weights: dict[str, Tensor]
+
+
+@dataclass(frozen=True)
 class TrainingResult:
     """What training found.
 
@@ -51,6 +62,7 @@ class TrainingResult:
         weights: the backbone's state at that epoch.
         history: one dict of numbers for each epoch.
         seconds: spent in training and validation, over all sessions of a resumed run.
+        also: what further rules chose, by name.
     """
 
     best_epoch: int
@@ -58,6 +70,7 @@ class TrainingResult:
     weights: dict[str, Tensor]
     history: list[dict[str, Any]]
     seconds: float
+    also: dict[str, Choice] = field(default_factory=dict)
 
 
 def selection_environments(
@@ -82,6 +95,22 @@ def selection_environments(
             f"selection {rule!r} needs {needed}, or choose selection 'id_val' (holds out training nodes) or 'last'."
         )
     return list(train), list(chosen)
+
+
+def further_rules(
+    rules: Iterable[str],
+    train: Sequence[Environment],
+    val: Sequence[Environment],
+    tests: Sequence[Environment],
+    device: torch.device,
+) -> dict[str, list[Environment]]:
+    """The environments of rules that share one training; ``id_val`` trains on other nodes, so it cannot."""
+    found = {}
+    for rule in rules:
+        if rule in ("id_val", "last"):
+            raise GraphshiftError(f"also is {rule!r}; expected 'val' or 'oracle', which leave training as it is.")
+        found[rule] = [e.to(device) for e in selection_environments(rule, train, val, tests, 0)[1]]
+    return found
 
 
 def _hold_out(environment: Environment, seed: int) -> tuple[Environment, Environment]:
@@ -183,8 +212,12 @@ def train(
     run: Run | None = None,
     report: Callable[[dict[str, Any]], None] | None = None,
     settings: Mapping[str, Any] | None = None,
+    also: Mapping[str, Sequence[Environment]] | None = None,
 ) -> TrainingResult:
     """Trains a method and keeps the best epoch's weights.
+
+    Choosing an epoch changes nothing in training, so one training can serve several rules; each finds what it would
+    find alone.
 
     Args:
         method: what to train.
@@ -195,10 +228,12 @@ def train(
         run: where to keep history and checkpoints; a checkpoint that is there is resumed.
         report: called with every epoch's row.
         settings: what tells this training from another; a checkpoint of another is refused.
+        also: further rules that each keep an epoch of their own: a name, and the environments to choose by.
     """
     settings = json.loads(json.dumps(settings, default=str))
     device = environments[0].mask.device
     best = _Best(select_by, method)
+    others = {rule: _Best(chosen, method) for rule, chosen in (also or {}).items()}
     history: list[dict[str, Any]] = []
     seconds = 0.0
     loaded = run.load() if run else None
@@ -212,6 +247,8 @@ def train(
         try:
             method.load_state(_part(tensors, "method."))
             best.load(_part(tensors, "best."), note)
+            for rule, other in others.items():
+                other.load(_part(tensors, f"also.{rule}."), note["also"][rule])
             set_rng_state(_part(tensors, "rng."), device)
             seconds = note["seconds"]
         except (KeyError, IndexError, RuntimeError) as error:
@@ -224,15 +261,17 @@ def train(
     with _deferred_interrupt(enabled=run is not None) as interrupted:
         started = time.perf_counter() - seconds
         for epoch in range(len(history) + 1, epochs + 1):
-            if patience is not None and best.epoch and epoch - 1 - best.epoch >= patience:
+            waiting = [b for b in (best, *others.values()) if not b.gave_up(epoch, patience)]
+            if not waiting:
                 break
             row = {"epoch": epoch} | method.step(environments, (epoch - 1) / max(epochs - 1, 1))
             if not math.isfinite(row["loss"]):
                 raise _diverged(f"the loss became {row['loss']}", epoch)
-            if select_by:
-                row["val"] = best.offer(epoch)
-            else:
+            if not select_by:
                 best.keep(epoch, None)
+            elif best in waiting:
+                row["val"] = best.offer(epoch)
+            row |= {rule: other.offer(epoch) for rule, other in others.items() if other in waiting}
             seconds = time.perf_counter() - started
             row["seconds"] = seconds
             history.append(row)
@@ -242,13 +281,16 @@ def train(
                 if run.is_due() or stop:
                     state = {f"method.{k}": v for k, v in method.state().items()}
                     state |= {f"best.{k}": v for k, v in best.weights.items()}
+                    state |= {f"also.{r}.{k}": v for r, other in others.items() for k, v in other.weights.items()}
                     state |= {f"rng.{k}": v for k, v in rng_state(device).items()}
-                    run.save(state, {"epoch": epoch, "seconds": seconds, "settings": settings} | best.note())
+                    note = {"epoch": epoch, "seconds": seconds, "settings": settings} | best.note()
+                    run.save(state, note | ({"also": {r: o.note() for r, o in others.items()}} if others else {}))
             if report:
                 report(row)
             if stop:
                 raise Interrupted(f"stopped after epoch {epoch} of {epochs}; its state is saved.")
-    return TrainingResult(best.epoch, best.score, best.weights, history, seconds)
+    chosen = {rule: Choice(other.epoch, other.score, other.weights) for rule, other in others.items()}
+    return TrainingResult(best.epoch, best.score, best.weights, history, seconds, chosen)
 
 
 class _Best:
@@ -258,6 +300,10 @@ class _Best:
         self.select_by, self.method = select_by, method
         self.epoch, self.score = 0, None if not select_by else -math.inf
         self.weights: dict[str, Tensor] = {}
+
+    def gave_up(self, epoch: int, patience: int | None) -> bool:
+        """Whether, before this epoch, it has waited for a better score as long as patience lasts."""
+        return patience is not None and self.epoch > 0 and epoch - 1 - self.epoch >= patience
 
     def offer(self, epoch: int) -> float:
         """Scores the present weights and keeps them if they are better; the first of equals stays."""

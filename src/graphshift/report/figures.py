@@ -20,7 +20,7 @@ def draw_study(records: Sequence[Mapping[str, Any]], path: Path, *, title: str) 
     """Draws each arm's score on every test environment (mean and deviation over seeds), and its distribution.
 
     Args:
-        records: of :func:`graphshift.study.run_study`.
+        records: of :func:`graphshift.studies.flat`.
         path: of the picture; its suffix says the format.
         title: above the picture.
     """

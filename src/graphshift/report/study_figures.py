@@ -1,0 +1,219 @@
+"""Figures of a study: test environments, seeds, tuning; each as PNG and SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from graphshift.report.figures import COLOURS
+from graphshift.report.study_tables import rule_label
+from graphshift.report.tables import LABELS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_figures"]
+
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+Summary = Mapping[str, Any]
+Rows = Sequence[Mapping[str, Any]]
+
+
+def draw_figures(summary: Summary, rows: Mapping[str, Rows], folder: Path) -> list[Path]:
+    """Draws ``environments-RULE``, ``seeds-RULE`` for each rule, and ``tuning-RULE`` where something was tuned.
+
+    Args:
+        summary: of a study.
+        rows: the final runs by rule, from :meth:`graphshift.studies.Study.rows`.
+        folder: where the pictures go; made if need be.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for entry in summary["selections"]:
+        rule = entry["rule"]
+        if rows[rule]:
+            written += _save(_environments(summary, rows[rule], rule), folder / f"environments-{rule}")
+            written += _save(_seeds(summary, rows[rule], rule), folder / f"seeds-{rule}")
+        if any(t["selection"] == rule and t["score"] is not None for t in summary["tuning"]):
+            written += _save(_tuning(summary, rule), folder / f"tuning-{rule}")
+    return written
+
+
+def _save(figure: Figure, path: Path) -> list[Path]:
+    import matplotlib
+
+    both = [path.with_name(f"{path.name}.{suffix}") for suffix in ("png", "svg")]
+    # No date and no random ids: the same study draws the same file. Text stays text: small, searchable.
+    with matplotlib.rc_context({"svg.hashsalt": "graphshift", "svg.fonttype": "none"}):
+        figure.savefig(both[0], dpi=130)
+        figure.savefig(both[1], metadata={"Date": None})
+    return both
+
+
+class _Style:
+    """Every arm has its colour and marker, the same in all figures; every backbone its line for the limit."""
+
+    def __init__(self, summary: Summary) -> None:
+        self.arms = list(dict.fromkeys(arm["arm"] for arm in summary["arms"]))
+        self.scale = 100 if "%" in LABELS[summary["metric"]] else 1
+        self.label = LABELS[summary["metric"]]
+
+    def of(self, arm: str) -> dict[str, Any]:
+        i = self.arms.index(arm)
+        # Colours and markers have different periods, so that no two of the first 24 arms look alike.
+        return {"color": COLOURS[i % len(COLOURS)], "marker": _MARKERS[i % len(_MARKERS)]}
+
+    def beside(self, arm: str, width: float = 0.6) -> float:
+        """How far from a tick an arm's points stand, so that they do not hide each other."""
+        n = len(self.arms)
+        return 0.0 if n == 1 else width * (self.arms.index(arm) / (n - 1) - 0.5)
+
+
+_DASHES = ((0, (6, 2)), (0, (2, 1)), (0, (8, 2, 1, 2)), (0, (4, 1, 1, 1, 1, 1)))
+
+
+def _new(width: float, height: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _plain(axes: Axes, grid: str) -> None:
+    axes.grid(axis=grid, alpha=0.25)  # type: ignore[arg-type]
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _title(summary: Summary, what: str, rule: str) -> str:
+    return f"{summary['dataset']}: {what}\nepoch and setting chosen by {rule_label(summary, rule)}"
+
+
+def _environments(summary: Summary, rows: Rows, rule: str) -> Figure:
+    """Each arm's runs on every test environment: points, and the mean with its standard deviation."""
+    style, tests = _Style(summary), summary["tests"]
+    figure = _new(max(6.5, min(1.5 + len(tests) * (0.45 + 0.16 * len(style.arms)), 16)), 4.8)
+    axes = figure.subplots()
+    for arm in style.arms:
+        own = [row for row in rows if row["arm"] == arm]
+        if not own:
+            continue
+        look = style.of(arm)
+        entry = next(a for a in summary["arms"] if a["arm"] == arm and a["selection"] == rule)
+        for j, name in enumerate(tests):
+            points = [style.scale * row["tests"][name] for row in own]
+            left = j + style.beside(arm) - 0.25 / (len(style.arms) + 2)  # beside the mean, not under it
+            axes.scatter([left] * len(points), points, s=9, alpha=0.5, linewidths=0, **look)
+        means = [style.scale * entry["environments"][name]["mean"] for name in tests]
+        deviations = [style.scale * entry["environments"][name]["std"] for name in tests]
+        places = [j + style.beside(arm) for j in range(len(tests))]
+        axes.errorbar(places, means, yerr=deviations, fmt=look["marker"], color=look["color"], ms=6, capsize=2.5,
+                      elinewidth=1.1, label=arm)  # fmt: skip
+    for i, (backbone, limit) in enumerate(summary["limits"].items()):
+        for j, name in enumerate(tests):
+            if name in limit["environments"]:
+                value = style.scale * limit["environments"][name]["mean"]
+                axes.plot([j - 0.4, j + 0.4], [value, value], color="black", linewidth=1.3, linestyle=_DASHES[i % 4],
+                          label=f"in-domain limit, {backbone}" if j == 0 else None)  # fmt: skip
+    if len(summary["majority"]) == len(tests):
+        for j, name in enumerate(tests):
+            value = style.scale * summary["majority"][name]
+            axes.plot([j - 0.4, j + 0.4], [value, value], color="#7F7F7F", linestyle=":", linewidth=1.3,
+                      label="always the largest class" if j == 0 else None)  # fmt: skip
+    axes.set_xticks(range(len(tests)), tests)
+    axes.set_xlim(-0.6, len(tests) - 0.4)
+    axes.set(xlabel="test environment", ylabel=style.label)
+    axes.set_title(_title(summary, "each unseen environment (points: runs; bar: mean ± std)", rule), fontsize=10)
+    _plain(axes, "y")
+    figure.legend(loc="outside lower center", ncols=min(3, len(style.arms) + 1), frameon=False, fontsize=8.5)
+    return figure
+
+
+def _seeds(summary: Summary, rows: Rows, rule: str) -> Figure:
+    """The distribution over seeds of the mean and of the worst test score; grey lines join a backbone's same seeds."""
+    style = _Style(summary)
+    arms = [arm for arm in style.arms if any(row["arm"] == arm for row in rows)]
+    figure = _new(9.5, 1.7 + 0.55 * len(arms))
+    both = figure.subplots(1, 2, sharey=True)
+    places = {arm: len(arms) - 1 - i for i, arm in enumerate(arms)}
+    for axes, key, name in zip(both, ("mean", "worst"), ("mean of the tests", "worst test"), strict=True):
+        by_pair: dict[Any, list[tuple[float, int]]] = {}
+        for arm in arms:
+            own = [row for row in rows if row["arm"] == arm]
+            values = [style.scale * row[key] for row in own]
+            for row, value in zip(own, values, strict=True):
+                pair = (row["backbone"], row["data_seed"], row["seed"])
+                by_pair.setdefault(pair, []).append((value, places[arm]))
+            axes.scatter(values, [places[arm]] * len(values), s=30, alpha=0.75, linewidths=0, zorder=3, **style.of(arm))
+            axes.vlines(fmean(values), places[arm] - 0.28, places[arm] + 0.28, color=style.of(arm)["color"],
+                        linewidth=2.5, zorder=4)  # fmt: skip
+        for line in by_pair.values():
+            axes.plot(*zip(*line, strict=True), color="#7F7F7F", alpha=0.25, linewidth=0.7, zorder=1)
+        if key == "mean":
+            for i, (backbone, limit) in enumerate(summary["limits"].items()):
+                axes.axvline(style.scale * limit["mean"], color="black", linewidth=1.2, linestyle=_DASHES[i % 4],
+                             label=f"in-domain limit, {backbone}")  # fmt: skip
+        axes.set(xlabel=style.label, title=name)
+        axes.title.set_fontsize(10)
+        _plain(axes, "x")
+    both[0].set_yticks(list(places.values()), list(places))
+    both[0].set_ylim(-0.6, len(arms) - 0.4)
+    figure.suptitle(_title(summary, "each run (bar: mean; grey lines join the same seeds)", rule), fontsize=10)
+    if both[0].get_legend_handles_labels()[0]:
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
+    return figure
+
+
+def _tuning(summary: Summary, rule: str) -> Figure:
+    """Every trial's score against each setting that was tuned, one panel for each; a ring marks what was chosen."""
+    style = _Style(summary)
+    tried = [t for t in summary["tuning"] if t["selection"] == rule and t["score"] is not None]
+    names = list(dict.fromkeys(name for t in tried for name in t["settings"]))
+    columns = min(3, len(names))
+    lines = -(-len(names) // columns)
+    figure = _new(max(3.6 * columns, 5.5), 2.7 * lines + 1.1)
+    panels = figure.subplots(lines, columns, squeeze=False, sharey=True)
+    for i, axes in enumerate(panels.flat):
+        if i >= len(names):
+            axes.set_visible(False)
+            continue
+        name = names[i]
+        values = sorted({t["settings"][name] for t in tried if name in t["settings"]}, key=_order)
+        for arm in style.arms:
+            own = [t for t in tried if t["arm"] == arm and name in t["settings"]]
+            if not own:
+                continue
+            for t in own:
+                place = values.index(t["settings"][name]) + style.beside(arm, 0.5)
+                scores = [style.scale * score for score in t["scores"]]
+                axes.scatter([place] * len(scores), scores, s=22, alpha=0.7, linewidths=0, **style.of(arm),
+                             label=arm if t is own[0] else None)  # fmt: skip
+                if t["chosen"]:
+                    axes.scatter([place], [style.scale * t["score"]], s=90, facecolors="none", edgecolors="black",
+                                 linewidths=1.2, zorder=4)  # fmt: skip
+        axes.set_xticks(range(len(values)), [f"{v:g}" if isinstance(v, float) else str(v) for v in values])
+        axes.set_xlim(-0.6, len(values) - 0.4)
+        axes.set_xlabel(name)
+        axes.tick_params(labelsize=8)
+        _plain(axes, "y")
+        if i % columns == 0:
+            axes.set_ylabel(f"{rule} {style.label}")
+    failed = sum(t["failed"] for t in summary["tuning"] if t["selection"] == rule)
+    figure.suptitle(
+        f"{summary['dataset']}: tuning, every trial's score by {rule_label(summary, rule)}\n"
+        f"ring: chosen, at the mean of its trials{f'; {failed} failed trials are not shown' if failed else ''}",
+        fontsize=10,
+    )
+    handles: dict[str, Any] = {}
+    for axes in panels.flat:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, frameon=False, fontsize=8.5)
+    return figure
+
+
+def _order(value: Any) -> tuple[int, Any]:
+    return (0, value) if isinstance(value, int | float) else (1, str(value))

@@ -1,0 +1,34 @@
+"""Writes down a study: its tables in four formats and its figures in two."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from graphshift.report.study_figures import draw_figures
+from graphshift.report.study_tables import as_csv, as_latex, as_markdown, as_text
+from graphshift.storage import write_text
+from graphshift.studies import Study
+
+__all__ = ["write_report"]
+
+
+def write_report(study: Study, folder: Path | str) -> list[Path]:
+    """Writes ``table.txt``, ``.md``, ``.tex`` and ``.csv``, and ``figures/``, over those that are there.
+
+    Args:
+        study: from :func:`graphshift.studies.run_study`.
+        folder: the study's.
+
+    Returns:
+        What was written.
+    """
+    folder = Path(folder)
+    written = []
+    for name, content in (
+        ("table.txt", as_text(study.summary)), ("table.md", as_markdown(study.summary)),
+        ("table.tex", as_latex(study.summary)), ("table.csv", as_csv(study.summary)),
+    ):  # fmt: skip
+        write_text(folder / name, content)
+        written.append(folder / name)
+    rows = {rule: study.rows(rule) for rule in study.plan.selections}
+    return [*written, *draw_figures(study.summary, rows, folder / "figures")]

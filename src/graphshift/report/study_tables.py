@@ -1,0 +1,257 @@
+"""A study's tables: for the terminal, Markdown, LaTeX and CSV, all from its summary."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphshift.report.tables import LABELS, print_table, show_score
+from graphshift.studies import NOT_ALLOWED
+
+__all__ = ["StudyTable", "as_csv", "as_latex", "as_markdown", "as_text", "main_tables", "study_tables"]
+
+Summary = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    """One table: a title, the heads of its columns, its cells as text, and what to know when reading it."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+def study_tables(summary: Summary) -> list[StudyTable]:
+    """All tables of a study: those of :func:`main_tables`, then environments, chosen settings and cost."""
+    environments = [_environments(summary, entry["rule"]) for entry in summary["selections"]]
+    return [*main_tables(summary), *environments, *([_chosen(summary)] if summary["tuning"] else []), _cost(summary)]
+
+
+def main_tables(summary: Summary) -> list[StudyTable]:
+    """What a reader asks for first: the scores by each rule and, if there are several, the rules side by side."""
+    tables = [_scores(summary, entry["rule"]) for entry in summary["selections"]]
+    return [*tables, _side_by_side(summary)] if len(tables) > 1 else tables
+
+
+def rule_label(summary: Summary, rule: str) -> str:
+    """A rule with what must be said beside it."""
+    note = next(entry["note"] for entry in summary["selections"] if entry["rule"] == rule)
+    return f"{rule} ({note})" if note else rule
+
+
+def _scores(summary: Summary, rule: str) -> StudyTable:
+    metric = summary["metric"]
+    own = [arm for arm in summary["arms"] if arm["selection"] == rule]
+    with_gap = any(arm["gap_closed"] for arm in own)
+    rows = []
+    for arm in own:
+        difference = arm["difference"]["mean_test"]
+        row = [
+            arm["arm"],
+            *(_spread(arm[key], metric) for key in ("val", "mean_test", "worst_test")),
+            *_against(difference, metric),
+        ]
+        row += [arm["gap_closed"]["text"] if arm["gap_closed"] else "–"] if with_gap else []
+        rows.append([*row, str(arm["failed"])])
+    methods = {arm["arm"]: arm["method"] for arm in own}
+    against = "ERM" if all(methods[a["baseline"]] == "erm" for a in own if a["baseline"]) else "its baseline"
+    columns = [
+        "arm", "validation", "mean test", "worst test", f"mean test against {against} (95 %)", "p", "won–tied–lost",
+    ]  # fmt: skip
+    columns += [*(["gap closed"] if with_gap else []), "failed"]
+    return StudyTable(
+        f"{summary['dataset']}: {LABELS[metric]}, epoch and setting chosen by {rule_label(summary, rule)}",
+        columns, rows, _note(summary, own),
+    )  # fmt: skip
+
+
+def _note(summary: Summary, arms: Sequence[Mapping[str, Any]]) -> str:
+    seeds, data_seeds = len(summary["seeds"]), summary["data_seeds"]
+    runs = max((arm["runs"] for arm in arms), default=0)
+    tuned = f"{summary['trials']} trials of tuning for each arm" if summary["tuning"] else "no tuning"
+    counted = f"{runs} runs ({len(data_seeds)} data seeds)" if data_seeds else f"{seeds} seed{'s' * (seeds != 1)}"
+    note = f"{counted}, ± standard deviation over runs; {tuned}; paired t intervals"
+    units = {d["unit"] for arm in arms if (d := arm["difference"]["mean_test"])}
+    note += " over data seeds" if "data seeds" in units else ""
+    others = [a for a in arms if a["baseline"] is not None]
+    note += f", not corrected for {len(others)} comparisons" if len(others) > 1 else ""
+    return note + "."
+
+
+def _side_by_side(summary: Summary) -> StudyTable:
+    metric, rules = summary["metric"], [entry["rule"] for entry in summary["selections"]]
+    found = {(arm["arm"], arm["selection"]): arm for arm in summary["arms"]}
+    names = list(dict.fromkeys(arm["arm"] for arm in summary["arms"]))
+    rows = [
+        [name, *(_spread(found[name, rule][key], metric) for rule in rules for key in ("mean_test", "worst_test"))]
+        for name in names
+    ]
+    heads = [f"{kind} test, {rule_label(summary, rule)}" for rule in rules for kind in ("mean", "worst")]
+    return StudyTable(f"{summary['dataset']}: {LABELS[metric]} by selection rule", ["arm", *heads], rows)
+
+
+def _environments(summary: Summary, rule: str) -> StudyTable:
+    metric = summary["metric"]
+    rows = [
+        [arm["arm"], *(_spread(arm["environments"][name], metric) for name in summary["tests"])]
+        for arm in summary["arms"]
+        if arm["selection"] == rule
+    ]
+    for backbone, limit in summary["limits"].items():
+        cells = [limit["environments"].get(name, {}).get("mean") for name in summary["tests"]]
+        rows.append([f"in-domain limit, {backbone}", *(show_score(cell, metric) for cell in cells)])
+    if summary["majority"]:
+        shares = [show_score(summary["majority"].get(name), "accuracy") for name in summary["tests"]]
+        rows.append(["share of the largest class (%)", *shares])
+    note = (
+        "in-domain limit: ERM cross-validated on each test graph's own labels (5 folds)." if summary["limits"] else ""
+    )
+    title = f"{summary['dataset']}: {LABELS[metric]} by test environment, chosen by {rule_label(summary, rule)}"
+    return StudyTable(title, ["arm", *summary["tests"]], rows, note)
+
+
+def _chosen(summary: Summary) -> StudyTable:
+    rows = []
+    for arm in summary["arms"]:
+        if not arm["trials"]:
+            continue
+        chosen = "every trial failed" if arm["chosen"] is None else show_settings(arm["chosen"])
+        rows.append(
+            [
+                arm["arm"], rule_label(summary, arm["selection"]), chosen,
+                show_score(arm["chosen_score"], summary["metric"]), f"{arm['chosen_trials'] or 0} of {arm['trials']}",
+            ]
+        )  # fmt: skip
+    note = "score: mean of the rule's own scores over the trials of that setting."
+    return StudyTable("chosen settings", ["arm", "rule", "chosen", "score", "its trials"], rows, note)
+
+
+def _cost(summary: Summary) -> StudyTable:
+    first = summary["selections"][0]["rule"]
+    rows = []
+    for arm in summary["arms"]:
+        if arm["selection"] != first:
+            continue
+        rows.append(
+            [
+                arm["arm"],
+                "–" if arm["seconds_per_epoch"] is None else f"{1000 * arm['seconds_per_epoch']:.1f}",
+                "–" if arm["peak_rss_mb"] is None else f"{arm['peak_rss_mb']:.0f}",
+                "–" if arm["variance"] is None else f"{arm['variance']:.1e}",
+            ]
+        )
+    columns = ["arm", "ms an epoch", "peak memory (MB)", "variance of risks"]
+    note = f" ({NOT_ALLOWED})" if first == "oracle" else ""
+    return StudyTable(f"cost of the runs chosen by {first}{note}", columns, rows)
+
+
+def show_settings(settings: Mapping[str, Any]) -> str:
+    """Tuned settings in one line."""
+    return ", ".join(f"{name}={value}" for name, value in settings.items()) or "–"
+
+
+def _spread(both: Mapping[str, Any], metric: str) -> str:
+    if both["mean"] is None:
+        return "–"
+    scale = 100 if "%" in LABELS[metric] else 1
+    return f"{show_score(both['mean'], metric)} ± {scale * both['std']:.{1 if scale == 100 else 4}f}"
+
+
+def _against(difference: Mapping[str, Any] | None, metric: str) -> list[str]:
+    if difference is None:
+        return ["–", "–", "–"]
+    scale, digits = (100, 1) if "%" in LABELS[metric] else (1, 4)
+    text = f"{scale * difference['mean']:+.{digits}f}"
+    if difference["low"] is not None:
+        text += f" [{scale * difference['low']:+.{digits}f}, {scale * difference['high']:+.{digits}f}]"
+    p = difference["p"]
+    shown = "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return [text, shown, f"{difference['wins']}–{difference['ties']}–{difference['losses']}"]
+
+
+def as_text(summary: Summary) -> str:
+    """All tables and findings as they look on a terminal."""
+    text = io.StringIO()
+    for table in study_tables(summary):
+        print_table(table.title, table.columns, table.rows, note=table.note, file=text)
+        text.write("\n")
+    text.write("".join(f"{finding['text']}\n" for finding in summary["findings"]))
+    return text.getvalue()
+
+
+def as_markdown(summary: Summary) -> str:
+    """All tables and findings as Markdown."""
+
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    parts = []
+    for table in study_tables(summary):
+        rule = "| --- |" + " ---: |" * (len(table.columns) - 1)
+        lines = [f"**{table.title}**", "", line(table.columns), rule, *map(line, table.rows)]
+        parts.append("\n".join([*lines, *(["", f"*{table.note}*"] if table.note else [])]))
+    parts.append("\n".join(f"- {finding['text']}" for finding in summary["findings"]))
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def as_latex(summary: Summary) -> str:
+    """All tables as a LaTeX document with booktabs; each can be copied out on its own."""
+    lines = [
+        r"\documentclass{article}", r"\usepackage[T1]{fontenc}", r"\usepackage{booktabs}", r"\usepackage{graphicx}",
+        r"\usepackage[landscape,margin=2cm]{geometry}", r"\begin{document}", "",
+    ]  # fmt: skip
+    for table in study_tables(summary):
+        lines += [
+            r"\begin{table}[ht]", r"\centering", rf"\caption{{{_tex(table.title)}}}",
+            r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+            rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}", r"\toprule",
+            " & ".join(map(_tex, table.columns)) + r" \\", r"\midrule",
+            *(" & ".join(map(_tex, row)) + r" \\" for row in table.rows),
+            r"\bottomrule", r"\end{tabular}}",
+        ]  # fmt: skip
+        lines += [rf"\par\smallskip{{\small {_tex(table.note)}}}"] if table.note else []
+        lines += [r"\end{table}", ""]
+    return "\n".join([*lines, r"\end{document}", ""])
+
+
+_TEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "–": "--", "−": "$-$", "²": "$^2$",
+    "β": r"$\beta$", "·": r"$\cdot$", "<": "$<$", ">": "$>$", "[": "{[}", "]": "{]}",
+}  # fmt: skip
+
+
+def _tex(text: str) -> str:
+    return "".join(_TEX.get(character, character) for character in text)
+
+
+def as_csv(summary: Summary) -> str:
+    """One line for each arm and rule, with every number in full."""
+    lines = []
+    for arm in summary["arms"]:
+        plain = ("arm", "method", "backbone", "explorer", "selection", "baseline", "runs", "failed")
+        line: dict[str, Any] = {name: arm[name] for name in plain}
+        line["allowed"] = "yes" if arm["allowed"] else f"no ({NOT_ALLOWED})"
+        for key in ("val", "mean_test", "worst_test"):
+            line |= {f"{key}_{part}": arm[key][part] for part in ("mean", "std")}
+        for key, difference in arm["difference"].items():
+            for part in ("mean", "low", "high", "p", "seeds", "unit", "wins", "losses", "ties"):
+                line[f"{key}_difference_{part}"] = difference[part] if difference else None
+        line["gap_closed"] = arm["gap_closed"]["share"] if arm["gap_closed"] else None
+        line["gap"] = arm["gap_closed"]["gap"] if arm["gap_closed"] else None
+        line["chosen"] = json.dumps(arm["chosen"])
+        line |= {name: arm[name] for name in ("best_epoch", "seconds_per_epoch", "peak_rss_mb", "variance")}
+        for name in summary["tests"]:
+            line |= {f"{name}_{part}": arm["environments"][name][part] for part in ("mean", "std")}
+        lines.append(line)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue()

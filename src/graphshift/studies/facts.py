@@ -1,0 +1,137 @@
+"""What a study must know of its dataset; every arm is checked against it before anything is written."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from graphshift.backbones import BACKBONES
+from graphshift.datasets import DATASETS, load
+from graphshift.environments import Environment, ShiftDataset
+from graphshift.errors import GraphshiftError
+from graphshift.explorers import EXPLORERS
+from graphshift.fitting import complete_settings
+from graphshift.metrics import METRICS
+from graphshift.models import new_backbone
+from graphshift.randomness import isolated
+from graphshift.settings import Settings
+from graphshift.studies.plan import Arm, Plan
+
+__all__ = ["Facts", "check", "load_data"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The dataset as a plan sees it.
+
+    Attributes:
+        metric: its name.
+        shapes: for each role, each environment's name, nodes, edges, features and counted nodes.
+        defaults: the dataset's own settings.
+        data_seed: the seed that the data are made from where the plan gives none; None if they are not made.
+    """
+
+    metric: str
+    shapes: Mapping[str, list[dict[str, Any]]]
+    defaults: Mapping[str, Any]
+    data_seed: int | None
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Which way the metric goes."""
+        return METRICS[self.metric].higher_is_better
+
+    @property
+    def tests(self) -> list[str]:
+        """The names of the test environments."""
+        return [shape["name"] for shape in self.shapes["tests"]]
+
+    def settings(self, arm: Arm, tuned: Mapping[str, Any] | None = None, **chosen: Any) -> Settings:
+        """The complete settings of one fit: the dataset's, then the arm's, then the tuned ones."""
+        try:
+            return complete_settings({**arm.settings, **(tuned or {}), **chosen}, self.defaults)
+        except GraphshiftError as error:
+            raise GraphshiftError(f"arm {arm.name!r}: {error}") from None
+
+    def baseline(self, plan: Plan, arm: Arm) -> Arm | None:
+        """The arm that another is held against: the one it names, else the ERM arm of its backbone."""
+        if arm.baseline is not None:
+            return plan.arm(arm.baseline)
+        own = self.erm_arm(plan, self.settings(arm).backbone)
+        return None if own is None or own.name == arm.name else own
+
+    def erm_arm(self, plan: Plan, backbone: str) -> Arm | None:
+        """The first ERM arm with a backbone."""
+        for arm in plan.arms:
+            settings = self.settings(arm)
+            if (settings.method, settings.backbone) == ("erm", backbone):
+                return arm
+        return None
+
+    def backbones(self, plan: Plan) -> list[str]:
+        """The backbones of the arms, each once."""
+        return list(dict.fromkeys(self.settings(arm).backbone for arm in plan.arms))
+
+
+def load_data(dataset: str, options: Mapping[str, Any], data_seed: int | None) -> ShiftDataset:
+    """The dataset, made from a data seed where there is one."""
+    return load(dataset, **options, **({} if data_seed is None else {"seed": data_seed}))
+
+
+def check(plan: Plan, data: ShiftDataset) -> Facts:
+    """Refuses a plan that cannot be run on a dataset, and says what is wrong."""
+    if not data.tests:
+        raise GraphshiftError(f"dataset {plan.dataset!r} has no test environments, so there is nothing to compare on.")
+    if "val" in plan.selections and not data.val:
+        raise GraphshiftError(
+            f"dataset {plan.dataset!r} has no validation environments, which selection 'val' needs; choose 'id_val'."
+        )
+    facts = Facts(
+        data.task.metric,
+        {role: [_shape(e) for e in getattr(data, role)] for role in ("train", "val", "tests")},
+        data.defaults,
+        own_seed(plan),
+    )
+    for arm in plan.arms:
+        settings = facts.settings(arm)
+        for what, value, known in (
+            ("backbone", settings.backbone, BACKBONES), ("explorer", settings.explorer, EXPLORERS),
+        ):  # fmt: skip
+            if value not in known:
+                raise GraphshiftError(f"arm {arm.name!r}: {what} is {value!r}; expected one of {', '.join(known)}.")
+        with isolated(0, torch.device("cpu")):  # its options fit, or it says so
+            new_backbone(settings.backbone, settings, data.train[0].num_features, data.task)
+        for name, values in (arm.space or {}).items():
+            for value in values:
+                facts.settings(arm, {name: value})
+    return facts
+
+
+def check_data_seeds(plan: Plan) -> None:
+    """Refuses data seeds for a dataset that is not made from one, or that has its seed fixed."""
+    if plan.data_seeds is None:
+        return
+    if plan.dataset in DATASETS and "seed" not in inspect.signature(DATASETS[plan.dataset]).parameters:
+        made = [name for name, make in DATASETS.items() if "seed" in inspect.signature(make).parameters]
+        raise GraphshiftError(
+            f"data_seeds: dataset {plan.dataset!r} is not made from a seed; leave them out ({', '.join(made)} are)."
+        )
+    if "seed" in plan.options:
+        raise GraphshiftError("data_seeds: the dataset's option `seed` is given as well; give one of the two.")
+
+
+def own_seed(plan: Plan) -> int | None:
+    """The seed that the data are made from when the plan names none."""
+    parameters = inspect.signature(DATASETS[plan.dataset]).parameters
+    return plan.options.get("seed", parameters["seed"].default) if "seed" in parameters else None
+
+
+def _shape(environment: Environment) -> dict[str, Any]:
+    return {
+        "name": environment.name, "nodes": environment.num_nodes, "edges": environment.graph.num_edges,
+        "features": environment.num_features, "counted": int(environment.mask.sum()),
+    }  # fmt: skip

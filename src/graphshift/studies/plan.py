@@ -1,0 +1,163 @@
+"""What a study is to do: arms, seeds, trials, rules. All that decides its numbers, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graphshift.errors import GraphshiftError
+
+__all__ = ["NOT_ALLOWED", "RULES", "Arm", "Plan", "trainings", "tuning_seeds"]
+
+#: The rules that can choose epoch and setting in a study: those of ``training`` that score something.
+RULES = ("val", "id_val", "oracle")
+
+#: What every table and figure says beside the rule that looks at the tests.
+NOT_ALLOWED = "not allowed: chosen on tests"
+
+#: Tuning seeds begin here, far from the seeds that people count from 0.
+_FIRST_TUNING_SEED = 10_000
+
+#: The plan sets these itself, for every fit.
+_RESERVED = ("seed", "selection")
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One of the things compared.
+
+    Args:
+        name: what to call it in tables.
+        settings: the settings in which it differs from the dataset's defaults.
+        space: what tuning may choose: for each setting the values to try; None or empty for an arm that is not tuned.
+        baseline: the name of the arm that it is held against; None for the ERM arm of the same backbone.
+    """
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    space: Mapping[str, Sequence[Any]] | None = None
+    baseline: str | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study, as it can be written down before it is run.
+
+    Args:
+        dataset: a dataset's name.
+        arms: what to compare; all get the same seeds, and all that are tuned the same number of trials.
+        seeds: of the final runs.
+        options: of the dataset.
+        data_seeds: of a dataset that is made from a ``seed``: the study runs over these; None leaves the data as they
+            are. Arms are tuned on the first.
+        crossed: every data seed with every seed; False pairs the first with the first, the second with the second…
+        trials: how many each arm's tuning gets; 0 tunes nothing.
+        selections: the rules that choose epoch and setting, of ``"val"``, ``"id_val"`` and ``"oracle"``; each makes
+            a result of its own.
+        in_domain: also measure what the same backbones reach when they learn from each test graph's own labels.
+    """
+
+    dataset: str
+    arms: Sequence[Arm]
+    seeds: Sequence[int]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    data_seeds: Sequence[int] | None = None
+    crossed: bool = True
+    trials: int = 0
+    selections: Sequence[str] = ("val",)
+    in_domain: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("arms", "seeds", "data_seeds", "selections"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else tuple(value))
+        _check_distinct("arms", [arm.name for arm in self.arms])
+        _check_distinct("seeds", self.seeds)
+        _check_distinct("selections", self.selections)
+        _check_seeds("seeds", self.seeds)
+        if self.data_seeds is not None:
+            _check_distinct("data_seeds", self.data_seeds)
+            _check_seeds("data_seeds", self.data_seeds)
+            if not self.crossed and len(self.data_seeds) != len(self.seeds):
+                raise GraphshiftError(
+                    f"plan: {len(self.data_seeds)} data_seeds and {len(self.seeds)} seeds cannot be paired; give as "
+                    "many of one as of the other, or leave crossed=True."
+                )
+        if unknown := [rule for rule in self.selections if rule not in RULES]:
+            raise GraphshiftError(f"plan: selections has {unknown[0]!r}; expected some of {', '.join(RULES)}.")
+        if self.trials < 0:
+            raise GraphshiftError(f"plan: trials is {self.trials}; expected 0 (no tuning) or more.")
+        for arm in self.arms:
+            self._check_arm(arm)
+
+    def _check_arm(self, arm: Arm) -> None:
+        for name in _RESERVED:
+            if name in arm.settings or name in (arm.space or {}):
+                raise GraphshiftError(f"arm {arm.name!r}: {name} is the plan's to set (its `{name}s`); leave it out.")
+        if both := [name for name in arm.space or {} if name in arm.settings]:
+            raise GraphshiftError(f"arm {arm.name!r}: {', '.join(both)} is fixed and also in its space; keep one.")
+        for name, values in (arm.space or {}).items():
+            if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+                raise GraphshiftError(f"arm {arm.name!r}: space: {name} is {values!r}; expected a list of values.")
+        if arm.baseline is not None and arm.baseline not in (other.name for other in self.arms):
+            raise GraphshiftError(f"arm {arm.name!r}: baseline is {arm.baseline!r}, and no arm is called that.")
+
+    @property
+    def draws(self) -> list[tuple[int | None, int]]:
+        """The pairs of data seed and seed that every arm is run with."""
+        if self.data_seeds is None:
+            return [(None, seed) for seed in self.seeds]
+        if not self.crossed:
+            return list(zip(self.data_seeds, self.seeds, strict=True))
+        return [(data_seed, seed) for data_seed in self.data_seeds for seed in self.seeds]
+
+    def arm(self, name: str) -> Arm:
+        """The arm of that name."""
+        return next(arm for arm in self.arms if arm.name == name)
+
+    def public_options(self) -> dict[str, Any]:
+        """The dataset's options as they are written down: where files lie on this machine is nobody's business."""
+        kept = {name: value for name, value in self.options.items() if name != "data_dir"}
+        plain = {name: _without_folder(value) for name, value in kept.items()}
+        found: dict[str, Any] = json.loads(json.dumps(plain, default=str))
+        return found
+
+
+def trainings(selections: Sequence[str]) -> list[tuple[str, ...]]:
+    """The rules that can share one training: ``id_val`` holds nodes out of it, so it needs its own."""
+    shared = tuple(rule for rule in selections if rule != "id_val")
+    return [group for group in (shared, ("id_val",) if "id_val" in selections else ()) if group]
+
+
+def tuning_seeds(seeds: Sequence[int], count: int) -> list[int]:
+    """Seeds for tuning, none of which is among the final ones."""
+    found: list[int] = []
+    candidate = _FIRST_TUNING_SEED
+    while len(found) < count:
+        if candidate not in seeds:
+            found.append(candidate)
+        candidate += 1
+    return found
+
+
+def _without_folder(value: Any) -> Any:
+    if isinstance(value, Path) or (isinstance(value, str) and Path(value).is_absolute()):
+        return Path(value).name
+    return value
+
+
+def _check_distinct(what: str, values: Sequence[Any]) -> None:
+    if not values:
+        raise GraphshiftError(f"plan: {what} is empty; expected at least one.")
+    twice = [value for i, value in enumerate(values) if value in values[:i]]
+    if twice:
+        raise GraphshiftError(f"plan: {what} has {twice[0]!r} twice; each may be there once.")
+
+
+def _check_seeds(what: str, values: Sequence[Any]) -> None:
+    wrong = [value for value in values if not isinstance(value, int) or isinstance(value, bool) or value < 0]
+    if wrong:
+        raise GraphshiftError(f"plan: {what} has {wrong[0]!r}; expected whole numbers of at least 0.")

@@ -1,0 +1,162 @@
+"""The workers of a study, seen from the study: who is idle, what came back, who died."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import IO, Any, Self
+
+import graphshift
+from graphshift.errors import GraphshiftError
+from graphshift.studies.jobs import Job
+from graphshift.studies.work import failed
+
+__all__ = ["Pool", "cores"]
+
+#: What Python is asked to run; without the working folder on its path, where a `random.py` might lie.
+_WORKER = ("-P", "-m", "graphshift.studies.worker")
+
+#: After so many workers in a row that died before they were ready, something is wrong with all of them.
+_MOST_STILLBORN = 3
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Worker:
+    """One process, the thread that reads its answers, and the job it has."""
+
+    def __init__(self, config: Mapping[str, Any], events: SimpleQueue[tuple[_Worker, str | None]]) -> None:
+        threads = str(config["threads"])
+        environment = os.environ | {
+            "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads,
+            "OMP_WAIT_POLICY": "PASSIVE", "PYTHONUTF8": "1",
+            "PYTHONPATH": os.pathsep.join(
+                [str(Path(graphshift.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+            ),
+        }  # fmt: skip
+        self.job: Job | None = None
+        self.ready = False
+        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
+        self.process = subprocess.Popen(
+            [sys.executable, *_WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
+            env=environment, text=True, encoding="utf-8",
+            start_new_session=True,  # Ctrl-C is for the study, which ends its workers
+        )  # fmt: skip
+        self.send(config)
+        threading.Thread(target=self._read, args=(events,), daemon=True).start()
+
+    def send(self, content: Mapping[str, Any]) -> None:
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps(content) + "\n")
+            self.process.stdin.flush()
+        except OSError:
+            return  # it died; its reader says so
+
+    def _read(self, events: SimpleQueue[tuple[_Worker, str | None]]) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as answers:
+            for line in answers:
+                if line.endswith("\n"):
+                    events.put((self, line))
+        self.process.wait()
+        events.put((self, None))
+
+    def last_words(self) -> str:
+        """How it ended."""
+        status = self.process.returncode
+        if status is not None and status < 0:
+            name = signal.Signals(-status).name
+            return f"killed by {name}" + (" (out of memory, perhaps)" if name == "SIGKILL" else "")
+        self.errors.seek(0)
+        lines = self.errors.read().decode(errors="replace").strip().splitlines()
+        return f"ended with status {status}" + (f": {lines[-1]}" if lines else "")
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.errors.close()
+        with contextlib.suppress(OSError):
+            if self.process.stdin is not None:
+                self.process.stdin.close()
+
+
+class Pool:
+    """A number of workers that do the jobs of one dataset.
+
+    Args:
+        count: how many.
+        threads: that each computes with.
+        dataset: its name.
+        options: of the dataset.
+    """
+
+    def __init__(self, count: int, threads: int, dataset: str, options: Mapping[str, Any]) -> None:
+        plain = json.loads(json.dumps(dict(options), default=str))
+        self.config = {"dataset": dataset, "options": plain, "threads": threads}
+        self.count = count
+        self.events: SimpleQueue[tuple[_Worker, str | None]] = SimpleQueue()
+        self.workers: list[_Worker] = []
+        self._stillborn = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self.workers:
+            worker.end()
+
+    def running(self) -> list[Job]:
+        """The jobs that are under way."""
+        return [worker.job for worker in self.workers if worker.job is not None]
+
+    def wants(self, waiting: int) -> int:
+        """How many jobs it can take now. Starts workers, as many as there is work for."""
+        busy = len(self.running())
+        while len(self.workers) < min(self.count, busy + waiting):
+            self.workers.append(_Worker(self.config, self.events))
+        return sum(worker.ready and worker.job is None for worker in self.workers)
+
+    def take(self, job: Job) -> None:
+        """Gives a job to an idle worker."""
+        worker = next(worker for worker in self.workers if worker.ready and worker.job is None)
+        worker.job = job
+        worker.send(job.to_json())
+
+    def wait(self, seconds: float) -> dict[str, Any] | None:
+        """The next record; None if there was none in that time."""
+        try:
+            worker, line = self.events.get(timeout=seconds)
+        except Empty:
+            return None
+        if line is None:
+            return self._bury(worker)
+        if not worker.ready:
+            worker.ready, self._stillborn = True, 0
+            return None
+        worker.job = None
+        record: dict[str, Any] = json.loads(line)
+        return record
+
+    def _bury(self, worker: _Worker) -> dict[str, Any] | None:
+        """A worker is gone: its job has failed, and the next job will start another worker."""
+        self.workers.remove(worker)
+        words = worker.last_words()
+        if not worker.ready:
+            self._stillborn += 1
+            if self._stillborn >= _MOST_STILLBORN:
+                raise GraphshiftError(f"workers cannot be started; the last one {words}.")
+        worker.end()
+        return None if worker.job is None else failed(worker.job, f"the worker that ran it was lost: {words}.")

@@ -1,0 +1,116 @@
+"""Tuning: which settings are tried, decided before anything runs, and which of them a rule then chooses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from graphshift.errors import GraphshiftError
+from graphshift.studies.plan import tuning_seeds
+
+__all__ = ["Chosen", "Trial", "choose", "propose", "tried"]
+
+#: Optuna lists the whole grid; beyond this it would only cost memory.
+_LARGEST_SPACE = 100_000
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One fit that tries one setting with one tuning seed."""
+
+    number: int
+    seed: int
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The setting that a rule chose for an arm.
+
+    Attributes:
+        settings: the tuned values; empty for an arm that is not tuned.
+        score: the mean of its trials' selection scores; None without tuning.
+        trials: how many trials that is a mean of.
+    """
+
+    settings: Mapping[str, Any]
+    score: float | None = None
+    trials: int = 0
+
+
+def propose(space: Mapping[str, Sequence[Any]], count: int, seeds: Sequence[int]) -> list[Trial]:
+    """The trials of one arm. What trial i tries depends on the space and on i alone, never on what came before.
+
+    Optuna draws settings from the grid without replacement, in an order of its own that is always the same. So trials
+    may run in any order, on any number of workers, and be killed and repeated. A space with fewer settings than
+    trials is gone through again with the next tuning seed: a method with little to tune gets the same budget, spent
+    on better estimates.
+
+    Args:
+        space: for each setting the values to try.
+        count: how many trials.
+        seeds: the final seeds, which tuning must not use.
+    """
+    size = math.prod(len(values) for values in space.values())
+    if not space or not count:
+        return []
+    if size > _LARGEST_SPACE:
+        raise GraphshiftError(
+            f"the search space has {size:,} settings; expected at most {_LARGEST_SPACE:,}: list fewer values."
+        )
+    drawn = _drawn(space, min(count, size))
+    fresh = tuning_seeds(seeds, math.ceil(count / len(drawn)))
+    return [Trial(i, fresh[i // len(drawn)], drawn[i % len(drawn)]) for i in range(count)]
+
+
+def _drawn(space: Mapping[str, Sequence[Any]], count: int) -> list[dict[str, Any]]:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    grid = {name: list(values) for name, values in space.items()}
+    study = optuna.create_study(sampler=optuna.samplers.GridSampler(grid, seed=0))
+    distributions: dict[str, optuna.distributions.BaseDistribution] = {
+        name: optuna.distributions.CategoricalDistribution(values) for name, values in grid.items()
+    }
+    asked = [study.ask(distributions).params for _ in range(count)]
+    return [{name: params[name] for name in space} for params in asked]
+
+
+def tried(trials: Sequence[Trial]) -> list[list[Trial]]:
+    """Trials of the same setting together, in order of their first."""
+    together: dict[str, list[Trial]] = {}
+    for trial in trials:
+        together.setdefault(repr(sorted(trial.settings.items())), []).append(trial)
+    return list(together.values())
+
+
+def choose(
+    trials: Sequence[Trial], scores: Mapping[int, float | None], *, higher_is_better: bool
+) -> Chosen | None:  # fmt: skip
+    """The setting with the best mean score over its trials; the first of equals.
+
+    A setting one of whose trials failed is chosen only if every setting has a failure, and then by what is left.
+
+    Args:
+        trials: of one arm.
+        scores: the selection score of each trial by number; None where it failed.
+        higher_is_better: which way the metric goes.
+
+    Returns:
+        None if no trial finished.
+    """
+    sign = 1 if higher_is_better else -1
+    candidates = []
+    for own in tried(trials):
+        found = [score for trial in own if (score := scores[trial.number]) is not None]
+        if found:
+            candidates.append(
+                (len(found) == len(own), sign * fmean(found), Chosen(own[0].settings, fmean(found), len(found)))
+            )
+    if not candidates:
+        return None
+    whole = [candidate for candidate in candidates if candidate[0]] or candidates
+    return max(whole, key=lambda candidate: candidate[1])[2]

@@ -1,0 +1,111 @@
+"""Progress of a study: a bar on a terminal, a plain line now and then elsewhere, and an estimate of the time left."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from graphshift.progress import error_console
+
+__all__ = ["Standing", "Watch", "seconds_left", "watching"]
+
+#: Seconds between two lines where there is no terminal.
+_EVERY = 30.0
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a study is.
+
+    Attributes:
+        done: fits that are finished, failed ones included.
+        failed: fits that failed.
+        total: all fits, as far as they are known.
+        left: about how many seconds are left; None before anything is finished.
+    """
+
+    done: int
+    failed: int
+    total: int
+    left: float | None
+
+    def sentence(self) -> str:
+        """In words."""
+        parts = [f"{self.done} of {self.total} fits done"]
+        parts += [f"{self.failed} failed"] if self.failed else []
+        parts += [f"about {duration(self.left)} left"] if self.left and self.done < self.total else []
+        return ", ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def seconds_left(
+    records: Sequence[Mapping[str, Any]], waiting: Sequence[tuple[str, str]], workers: int
+) -> float | None:  # fmt: skip
+    """An estimate: each fit that is left takes as long as those like it took, shared among the workers.
+
+    Args:
+        records: of fits that are done.
+        waiting: kind and arm of each fit that is not.
+        workers: how many fits run at a time.
+    """
+    taken = [(r["kind"], r["arm"], r["seconds"]) for r in records if r["seconds"] is not None]
+    if not taken:
+        return None
+    overall = fmean(seconds for _, _, seconds in taken)
+    known: dict[tuple[str, str], float] = {}
+    total = 0.0
+    for kind, arm in waiting:
+        if (kind, arm) not in known:
+            alike = [s for k, a, s in taken if (k, a) == (kind, arm)]
+            # A limit is several fits of its own size; a trial and a run of one arm are much the same.
+            related = [] if kind == "limit" else [s for k, a, s in taken if a == arm and k != "limit"]
+            known[kind, arm] = fmean(alike or related or [overall])
+        total += known[kind, arm]
+    return total / workers
+
+
+class Watch:
+    """Shows the standing of a study on standard error."""
+
+    def __init__(self, title: str) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        self.console = error_console()
+        self.title, self._told = title, -_EVERY
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[standing]}"))
+        self.bar = Progress(*columns, console=self.console, transient=True)
+        self.task = self.bar.add_task(title, total=None, standing="starting workers …")
+
+    def show(self, standing: Standing) -> None:
+        """Takes the latest standing."""
+        if self.console.is_terminal:
+            self.bar.update(
+                self.task, completed=standing.done, total=standing.total, standing=standing.sentence(), refresh=True
+            )
+        elif time.monotonic() - self._told >= _EVERY:
+            self._told = time.monotonic()
+            print(f"{self.title}: {standing.sentence()}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def watching(title: str, *, enabled: bool) -> Iterator[Watch | None]:
+    """A watch for the length of a block; None if there is to be none."""
+    if not enabled:
+        yield None
+        return
+    watch = Watch(title)
+    with watch.bar:
+        yield watch

@@ -1,0 +1,140 @@
+"""One job, done: the fit, its scores, its record. Whatever goes wrong becomes a record too."""
+
+from __future__ import annotations
+
+import math
+import re
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+
+from graphshift._version import __version__
+from graphshift.environments import ShiftDataset
+from graphshift.errors import GraphshiftError
+from graphshift.fitting import peak_rss_mb
+from graphshift.models import Model, make_model
+from graphshift.settings import validated
+from graphshift.studies.facts import load_data
+from graphshift.studies.jobs import Job
+from graphshift.studies.limit import in_domain
+
+__all__ = ["Desk", "attempt", "failed"]
+
+
+class Desk:
+    """Where jobs of one dataset are done one after another; it holds the data of the latest.
+
+    Args:
+        dataset: its name.
+        options: of the dataset.
+        held: data that are loaded already, by the data seed that the plan gave for them (None if it gave none).
+    """
+
+    def __init__(
+        self, dataset: str, options: Mapping[str, Any], held: Mapping[int | None, ShiftDataset] | None = None
+    ) -> None:
+        self.dataset, self.options, self.held = dataset, options, dict(held or {})
+
+    def do(self, job: Job) -> dict[str, Any]:
+        """The record of a job."""
+        drawn = job.data_seed if job.draws_data else None
+        if drawn not in self.held:
+            self.held.clear()  # before the next are loaded: one at a time
+            try:
+                self.held[drawn] = load_data(self.dataset, self.options, drawn)
+            except Exception as error:
+                return failed(job, reason_of(error))
+        return attempt(job, self.held[drawn])
+
+
+def attempt(job: Job, data: ShiftDataset) -> dict[str, Any]:
+    """Runs a job; a failure is recorded with its reason, so that one bad setting does not end a study."""
+    reset_peak()
+    try:
+        found = in_domain(job, data) if job.kind == "limit" else _fitted(job, data)
+    except Exception as error:
+        return failed(job, reason_of(error))
+    return _blank(job) | {"status": "ok", "metric": data.task.metric, "peak_rss_mb": _peak_mb()} | found
+
+
+def failed(job: Job, reason: str) -> dict[str, Any]:
+    """The record of a job that gave nothing."""
+    return _blank(job) | {"status": "failed", "reason": reason}
+
+
+def _blank(job: Job) -> dict[str, Any]:
+    eerm = job.settings["method"] == "eerm"
+    return {
+        "kind": job.kind, "id": job.id, "dataset": job.dataset, "arm": job.arm, "method": job.settings["method"],
+        "backbone": job.settings["backbone"], "explorer": job.settings["explorer"] if eerm else None,
+        "data_seed": job.data_seed, "seed": job.settings["seed"], "trial": job.trial, "tuned": dict(job.tuned),
+        "environment": job.environment, "settings": dict(job.settings), "status": None, "reason": None, "metric": None,
+        "selections": {}, "majority": {}, "seconds": None, "seconds_per_epoch": None, "peak_rss_mb": None,
+        "variance": None, "threads": torch.get_num_threads(), "version": __version__,
+    }  # fmt: skip
+
+
+def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
+    """A trial never looks at the tests, unless the rule that does is asked for; a run scores them once."""
+    tests = data.tests if "oracle" in job.rules else ()
+    model = make_model(validated(job.settings)).fit(data.train, data.val, tests, also=job.rules[1:])
+    first = (model.best_epoch_, model.best_score_, dict(model.backbone_.state_dict()))
+    chosen = {job.rules[0]: first} | {rule: (c.epoch, c.score, c.weights) for rule, c in model.also_.items()}
+    final = job.kind == "run"
+    selections = {}
+    for rule, (epoch, score, weights) in chosen.items():
+        model.backbone_.load_state_dict(weights)
+        val = [model.score(e) for e in data.val]
+        selections[rule] = {
+            "epoch": epoch, "score": score, "val": fmean(val) if val else None,
+            "tests": {e.name: _finite(model.score(e), e.name) for e in data.tests} if final else {},
+        }  # fmt: skip
+    variances = [row["variance"] for row in model.history_ if "variance" in row]
+    return {
+        "selections": selections,
+        "majority": {e.name: e.majority for e in data.tests if e.majority is not None} if final else {},
+        "seconds": model.seconds_, "seconds_per_epoch": seconds_per_epoch(model),
+        "variance": fmean(variances) if variances else None,
+    }  # fmt: skip
+
+
+def seconds_per_epoch(model: Model) -> float:
+    """What an epoch of its training took, validation included."""
+    return model.seconds_ / max(len(model.history_), 1)
+
+
+def _finite(score: float, name: str) -> float:
+    if not math.isfinite(score):
+        raise GraphshiftError(f"environment {name!r}: the score is {score}; the metric is not defined there.")
+    return score
+
+
+def reason_of(error: Exception) -> str:
+    """Why something failed, in one line and without a path of this machine."""
+    if isinstance(error, GraphshiftError):
+        return str(error)
+    if isinstance(error, MemoryError) or re.search("(allocate|out of) memory", str(error)):
+        return "this does not fit into memory; try low_memory, fewer explorers or edits, or a smaller graph."
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {' '.join(str(error).split())} ({Path(frame.filename).name}, line {frame.lineno})"
+
+
+def reset_peak() -> None:
+    """Forgets the largest amount of memory held so far, where the system can: a worker does many jobs."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:  # not Linux: the peak is then that of the worker's whole life
+        return
+
+
+def _peak_mb() -> float | None:
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return peak_rss_mb()
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(found[1]) / 1024 if found else peak_rss_mb()

@@ -1,0 +1,54 @@
+"""A worker: a process that takes jobs as lines of JSON and answers with records, until its study ends or dies.
+
+Started as ``python -m graphshift.studies.worker`` rather than with ``multiprocessing``: nothing of the caller's
+``__main__`` is imported again, so studies can be started from a script without a guard.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import warnings
+from queue import SimpleQueue
+from typing import Any
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Reads the first line (dataset, options, threads), says that it is ready, then does job after job."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever else prints must not end up among the answers
+    lines: SimpleQueue[str] = SimpleQueue()
+    threading.Thread(target=_listen, args=(lines,), daemon=True).start()
+    config = json.loads(lines.get())
+
+    import torch
+
+    from graphshift.studies.jobs import Job
+    from graphshift.studies.work import Desk
+
+    torch.set_num_threads(config["threads"])
+    warnings.simplefilter("ignore")  # the study itself has shown what there is to say about the data
+
+    def answer(content: dict[str, Any]) -> None:
+        answers.write(json.dumps(content, allow_nan=False) + "\n")
+        answers.flush()
+
+    desk = Desk(config["dataset"], config["options"])
+    answer({"ready": True})
+    while True:
+        answer(desk.do(Job(**json.loads(lines.get()))))
+
+
+def _listen(lines: SimpleQueue[str]) -> None:
+    """Passes lines on. When the study has gone, however it went, so has this process."""
+    for line in sys.stdin:
+        lines.put(line)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

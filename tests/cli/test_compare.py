@@ -1,0 +1,183 @@
+"""``graphshift compare``: from options to a plan, and what it says at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphshift.cli.compare import _plan
+from graphshift.studies import PAPER_SPACE, Plan, running
+from graphshift.studies.pool import Pool
+
+TINY = (
+    "compare", "planted", "-o", "nodes=60", "-o", "environments=4", "--explorers", "random", "--backbones", "gcn",
+    "--seeds", 2, "--tune", 2, "--set", "epochs=2", "--set", "explorers=2", "--set", "hidden=4", "--no-in-domain",
+    "--threads-per-worker", 1,
+)  # fmt: skip
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fits in this process: starting workers takes seconds, and they have tests of their own."""
+    monkeypatch.setattr(running._Sitting, "_run_in_workers", lambda self, watch: self._run_here(watch, None))
+
+
+def planned(dataset: str = "planted", **changes: Any) -> Plan:
+    given: dict[str, Any] = {
+        "methods": "erm,eerm", "backbones": None, "explorers": "reinforce", "seeds": 5, "data_seeds": None, "tune": 24,
+        "space": None, "selections": "val", "in_domain": True, "shared": None, "option": None, "data_dir": None,
+    }  # fmt: skip
+    return _plan(dataset, **given | changes)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_study_is_printed_and_written(graphshift: Any, tmp_path: Path) -> None:
+    answer = graphshift(*TINY, "--out", tmp_path / "s")
+    assert (answer.status, answer.err) == (0, "planted: 0 of 8 fits done\n")
+    assert {path.name for path in (tmp_path / "s").iterdir()} == {
+        "plan.json", "results.jsonl", "provenance.json", "summary.json", "table.txt", "table.md", "table.tex",
+        "table.csv", "figures",
+    }  # fmt: skip
+    summary = json.loads((tmp_path / "s" / "summary.json").read_text())
+    for arm in summary["arms"]:
+        (line,) = [line for line in answer.out.splitlines() if f"│ {arm['arm']} " in line]
+        assert f"{100 * arm['mean_test']['mean']:.1f} ± {100 * arm['mean_test']['std']:.1f}" in line
+        assert line in (tmp_path / "s" / "table.txt").read_text()
+    assert len(summary["findings"]) == 2
+    assert all(finding["text"] in answer.out for finding in summary["findings"])
+    assert str(tmp_path / "s") in answer.out
+    assert summary["provenance"][0]["command"].endswith("--out s")
+    again = graphshift(*TINY, "--out", tmp_path / "s", "--json")
+    assert (again.status, again.err) == (0, "")
+    assert json.loads(again.out) == summary
+
+
+@pytest.mark.usefixtures("here")
+def test_failures_are_told_and_a_study_of_nothing_else_is_an_error(graphshift: Any, tmp_path: Path) -> None:
+    small = (
+        "compare",
+        "planted",
+        "-o",
+        "nodes=60",
+        "--methods",
+        "erm",
+        "--seeds",
+        1,
+        "--threads-per-worker",
+        1,
+        "--no-in-domain",
+    )
+    wild = ("--set", "lr=1e6", "--set", "epochs=60", "--tune", 0)
+    answer = graphshift(*small, *wild, "--out", tmp_path / "s")
+    assert answer.status == 2
+    assert "no run finished; the first failure, run / ERM / val / data 0 / seed 0" in answer.err
+    assert "training was stopped" in answer.err
+    space = tmp_path / "space.toml"
+    space.write_text("lr = [1e6, 0.01]\n")
+    answer = graphshift(*small, "--space", space, "--tune", 2, "--set", "epochs=60", "--out", tmp_path / "t")
+    assert answer.status == 0
+    assert "1 fit failed; the first: trial / ERM / val / trial" in answer.out
+    assert "--retry-failed" in answer.out
+
+
+def test_ctrl_c_says_how_to_go_on(graphshift: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Pool] = []
+
+    def interrupted(self: Pool, seconds: float) -> None:
+        seen.append(self)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Pool, "wait", interrupted)
+    answer = graphshift(*TINY, "--out", tmp_path / "s", "--workers", 2, "--force")
+    assert answer.status == 130
+    assert answer.err.splitlines()[-1].startswith(
+        "graphshift: stopped with 0 of 8 fits done; they are kept. Go on with: "
+    )
+    assert answer.err.rstrip().endswith(f"graphshift {' '.join(map(str, TINY))} --out {tmp_path / 's'} --workers 2")
+    assert len(seen[0].workers) == 2
+    assert all(worker.process.poll() is not None for worker in seen[0].workers)  # nobody is left running
+
+
+def test_options_make_the_plan() -> None:
+    plan = planned(
+        backbones="gcn,gat", explorers="reinforce, gradient", seeds=20, data_seeds=3, selections="val,oracle",
+        shared=["epochs=100", "layers=3", "explorers=4", "explorer_lr=0.5"], option=["nodes=500"], in_domain=False,
+    )  # fmt: skip
+    assert [arm.name for arm in plan.arms] == [
+        f"{name}, {backbone}" for backbone in ("gcn", "gat") for name in ("ERM", "EERM reinforce", "EERM gradient")
+    ]
+    assert plan.arms[0].settings == {"method": "erm", "backbone": "gcn", "epochs": 100, "num_layers": 3}
+    assert plan.arms[1].settings["explorer_lr"] == 0.5
+    assert "explorer_lr" not in plan.arms[2].settings
+    assert plan.arms[0].space == {"lr": PAPER_SPACE["lr"]}
+    assert "explorer_lr" not in (plan.arms[1].space or {})  # it is given
+    assert (plan.seeds, plan.data_seeds) == (tuple(range(20)), (0, 1, 2))
+    assert (plan.trials, plan.selections, plan.in_domain, plan.options) == (
+        24,
+        ("val", "oracle"),
+        False,
+        {"nodes": 500},
+    )
+
+
+def test_a_toml_file_gives_data_and_shared_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "fit.toml").write_text(
+        'dataset = "planted"\nmethod = "erm"\nseed = 3\nhidden = 4\nbeta = 2.0\n[options]\nnodes = 60\n'
+    )
+    plan = planned(str(tmp_path / "fit.toml"), shared=["hidden=5"], option=["degree=4.0"])
+    assert (plan.dataset, plan.options) == ("planted", {"nodes": 60, "degree": 4.0})
+    assert plan.arms[0].settings == {"method": "erm", "hidden_channels": 5}
+    assert plan.arms[1].settings["beta"] == 2.0
+    assert "fit.toml: method, seed: not used here; give --methods, --seeds." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--methods", "irm"], "--methods is 'irm'; expected some of erm, eerm, with commas between."),
+        (["--methods", ","], "--methods is ','; expected some of erm, eerm"),
+        (["--backbones", "gcn,resnet"], "--backbones is 'gcn,resnet'; expected some of gcn"),
+        (["--explorers", "clever"], "--explorers is 'clever'; expected some of reinforce, random, gradient"),
+        (["--selections", "last"], "--selections is 'last'; expected some of val, id_val, oracle"),
+        (["--set", "epochs"], "--set is 'epochs'; expected NAME=VALUE"),
+        (["--set", "speed=1"], "--set: speed is not a setting; the settings are hidden_channels"),
+        (["--set", "seed=1"], "--set: seed differs between arms or runs; give --seeds."),
+        (["--set", "backbone=gcn"], "--set: backbone differs between arms or runs; give --backbones."),
+        (["--set", "epochs=0"], "arm 'ERM': epochs is 0; it should be greater than or equal to 1."),
+        (["--methods", "erm", "--set", "beta=1.0"], "beta: means nothing to any of the arms; leave it out."),
+        (["--space", "gone.toml"], "gone.toml: there is no such file."),
+        (["--space", "gone.toml", "--tune", 0], "there is no such file"),
+        (["-o", "seed=1", "--data-seeds", 2], "data_seeds: the dataset's option `seed` is given as well"),
+        (["-o", "colour=red"], "dataset 'planted' has no option 'colour'"),
+        (["--data-dir", "."], "--data-dir: dataset 'planted' is built in and reads no files"),
+    ],
+)
+def test_mistakes_are_one_message_and_leave_nothing(
+    arguments: list[Any], message: str, graphshift: Any, files_of: Callable[[Path], dict[str, bytes]], tmp_path: Path
+) -> None:
+    answer = graphshift("compare", "planted", "-o", "nodes=60", *arguments, "--out", tmp_path / "s")
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith("graphshift: ")
+    assert message in answer.err
+    assert "Traceback" not in answer.err
+    assert files_of(tmp_path) == files_of(Path.cwd()) == {}
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_space_without_tuning_is_refused(graphshift: Any, tmp_path: Path) -> None:
+    (tmp_path / "space.toml").write_text("lr = [0.1]")
+    answer = graphshift("compare", "planted", "--space", tmp_path / "space.toml", "--tune", 0)
+    assert answer.status == 2
+    assert "--space: with --tune 0 nothing is tuned; leave one of them out." in answer.err
+
+
+@pytest.mark.usefixtures("here")
+def test_a_fixed_setting_that_is_also_in_an_own_space_is_refused(graphshift: Any, tmp_path: Path) -> None:
+    (tmp_path / "space.toml").write_text("lr = [0.1]")
+    answer = graphshift("compare", "planted", "--space", tmp_path / "space.toml", "--set", "lr=0.1")
+    assert answer.status == 2
+    assert "lr is fixed and also in its space; keep one." in answer.err

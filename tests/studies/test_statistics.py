@@ -1,0 +1,183 @@
+"""Studies pair their arms by seed, and what they say of differences agrees with SciPy's paired t-test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import graphshift as gs
+from graphshift.metrics import METRICS
+from graphshift.studies import Arm, Difference, Plan, compare, flat, run_study, summarise
+from graphshift.studies.statistics import unit_of
+
+ARMS = (
+    Arm("plain", {"method": "erm", "epochs": 2, "hidden_channels": 4}),
+    Arm("flat", {"method": "erm", "backbone": "mlp", "epochs": 2, "hidden_channels": 4}),
+    Arm("eerm", {"explorers": 2, "epochs": 2, "hidden_channels": 4}),
+)
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, Any]]:
+    plan = Plan("planted", ARMS, [0, 1], {"nodes": 60, "degree": 4.0}, data_seeds=[0, 1], crossed=False)
+    return run_study(plan, workers=0, threads=1).rows()
+
+
+def made(name: str, values: list[float], key: str = "mean", metric: str = "accuracy") -> list[dict[str, Any]]:
+    return [{"arm": name, "seed": seed, "metric": metric, key: value} for seed, value in enumerate(values)]
+
+
+def test_every_arm_is_fitted_with_every_seed(rows: list[dict[str, Any]]) -> None:
+    assert [(r["data_seed"], r["seed"], r["arm"]) for r in rows] == [(s, s, a.name) for s in (0, 1) for a in ARMS]
+    for row in rows:
+        scores = list(row["tests"].values())
+        assert len(scores) == 8
+        assert row["mean"] == pytest.approx(np.mean(scores))
+        assert row["worst"] == min(scores)
+        assert row["settings"]["epochs"] == 2
+        assert (row["backbone"] == "mlp") == (row["arm"] == "flat")
+        assert (row["variance"] is not None) == (row["arm"] == "eerm")
+
+
+def test_a_data_seed_draws_the_data_and_a_seed_the_training(rows: list[dict[str, Any]]) -> None:
+    data = gs.load("planted", nodes=60, degree=4.0, seed=1)
+    model = gs.ERM(epochs=2, hidden_channels=4, seed=1).fit(data.train, data.val)
+    (own,) = [r for r in rows if r["arm"] == "plain" and r["seed"] == 1]
+    assert own["tests"] == model.score(data.tests)
+    first, second = (r["tests"] for r in rows if r["arm"] == "plain")
+    assert first != second
+
+
+def test_a_summary_has_means_and_deviations_over_seeds(rows: list[dict[str, Any]]) -> None:
+    lines = summarise(rows)
+    assert [line["arm"] for line in lines] == ["plain", "flat", "eerm"]
+    for line in lines:
+        own = [r for r in rows if r["arm"] == line["arm"]]
+        assert line["seeds"] == 2
+        for key in ("val", "mean", "worst", "seconds_per_epoch"):
+            values = [r[key] for r in own]
+            assert line[key] == pytest.approx(np.mean(values))
+            assert line[f"{key}_std"] == pytest.approx(np.std(values, ddof=1))
+    assert lines[0]["variance"] is None
+    assert lines[2]["variance"] == pytest.approx(np.mean([r["variance"] for r in rows if r["arm"] == "eerm"]))
+    assert summarise(rows[:1])[0]["mean_std"] == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_differences_agree_with_scipy(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    ours, theirs = random.normal(0.6 + 0.02 * seed, 0.05, 4 + seed), random.normal(0.6, 0.05, 4 + seed)
+    shuffled = made("b", list(theirs))[::-1]  # pairs are found by seed, not by place
+    found = compare(made("a", list(ours)) + shuffled, "a", "b")
+    expected = stats.ttest_rel(ours, theirs)
+    interval = expected.confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    assert found.mean == pytest.approx((ours - theirs).mean())
+    assert found.seeds == 4 + seed
+    assert found.decided == (expected.pvalue < 0.05)
+    assert found.p == pytest.approx(expected.pvalue)
+    assert (found.wins, found.losses, found.ties) == (int((ours > theirs).sum()), int((ours < theirs).sum()), 0)
+
+
+def test_runs_on_the_same_data_are_averaged_before_they_are_tested() -> None:
+    random = np.random.default_rng(1)
+    gains = random.normal(0.05, 0.02, (4, 3)) + random.normal(0, 0.1, (4, 1))  # data seeds differ more than seeds
+    rows = [
+        {"arm": arm, "data_seed": d, "seed": s, "metric": "accuracy", "mean": 0.5 + (gains[d, s] if arm == "a" else 0)}
+        for arm in ("a", "b") for d in range(4) for s in range(3)
+    ]  # fmt: skip
+    found = compare(rows, "a", "b")
+    expected = stats.ttest_1samp(gains.mean(axis=1), 0)
+    interval = expected.confidence_interval(0.95)
+    assert (found.low, found.high, found.p) == pytest.approx((interval.low, interval.high, expected.pvalue))
+    assert (found.seeds, found.unit) == (4, "data seeds")
+    assert found.wins + found.losses + found.ties == 12
+    assert "4 data seeds" in found.sentence()
+    once = compare([row for row in rows if row["seed"] == 0], "a", "b")  # one run for each: nothing to average
+    assert (once.seeds, once.unit) == (4, "seeds")
+    assert once.p == pytest.approx(stats.ttest_1samp(gains[:, 0], 0).pvalue)
+
+
+def test_one_pair_has_no_interval() -> None:
+    found = compare(made("a", [0.7]) + made("b", [0.6]), "a", "b")
+    assert (found.mean, found.low, found.high, found.p, found.decided) == (pytest.approx(0.1), None, None, None, False)
+    assert found.sentence() == (
+        "a is ahead of b by 10.0 points in the mean test score of one of the seeds, which shows nothing: take more."
+    )
+
+
+@pytest.mark.parametrize(("gain", "p"), [(0.0, 1.0), (0.25, 0.0)])
+def test_differences_that_are_all_alike_leave_no_doubt(gain: float, p: float) -> None:
+    found = compare(made("a", [0.5 + gain, 0.25 + gain]) + made("b", [0.5, 0.25]), "a", "b")
+    assert (found.low, found.high, found.p) == (gain, gain, p)
+    assert (found.wins, found.ties) == ((0, 2) if gain == 0 else (2, 0))
+
+
+def test_scores_that_are_not_shares_keep_their_size() -> None:
+    assert {name: unit_of(name)[0] for name in METRICS} == {
+        "accuracy": 100, "roc_auc": 100, "macro_f1": 100, "f1": 100, "mse": 1, "r2": 1,
+    }  # fmt: skip
+    sentence = Difference("a", "b", "mean", 0.0123, 0.01, 0.0146, 3).sentence(*unit_of("mse"))
+    assert sentence == "a is ahead of b by 0.0123 in the mean test score (95 % interval +0.0100 to +0.0146, 3 seeds)."
+
+
+def test_only_seeds_that_both_have_are_compared() -> None:
+    records = made("a", [0.5, 0.6, 0.9]) + made("b", [0.4, 0.4])
+    found = compare(records, "a", "b")
+    assert found.seeds == 2
+    assert found.mean == pytest.approx(0.15)
+
+
+def test_where_less_is_better_the_smaller_score_is_ahead() -> None:
+    records = made("a", [0.2, 0.3, 0.25], metric="mse") + made("b", [0.5, 0.6, 0.55], metric="mse")
+    found = compare(records, "a", "b")
+    assert found.mean == pytest.approx(0.3)
+    assert "a is ahead of b" in found.sentence()
+
+
+def test_the_worst_score_can_be_compared_too() -> None:
+    records = made("a", [0.5, 0.7], "worst") + made("b", [0.4, 0.4], "worst")
+    assert compare(records, "a", "b", "worst").mean == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("difference", "sentence"),
+    [
+        (
+            Difference("EERM", "ERM", "mean", 0.0512, 0.011, 0.0914, 5),
+            "EERM is ahead of ERM by 5.1 points in the mean test score (95 % interval +1.1 to +9.1, 5 seeds).",
+        ),
+        (
+            Difference("EERM", "ERM", "worst", -0.0512, -0.0914, -0.011, 7),
+            "EERM is behind ERM by 5.1 points in the worst test score (95 % interval -9.1 to -1.1, 7 seeds).",
+        ),
+        (
+            Difference("EERM", "ERM", "mean", 0.02, -0.01, 0.05, 5),
+            "EERM and ERM do not differ beyond chance in the mean test score (95 % interval -1.0 to +5.0, 5 seeds).",
+        ),
+        (
+            Difference("A", "B", "mean", 0.0, 0.0, 0.0, 2),
+            "A and B do not differ beyond chance in the mean test score (95 % interval +0.0 to +0.0, 2 seeds).",
+        ),
+    ],
+    ids=["ahead", "behind", "undecided", "equal"],
+)
+def test_the_sentence_says_who_is_ahead_and_by_how_much(difference: Difference, sentence: str) -> None:
+    assert difference.sentence() == sentence
+
+
+def test_the_worst_of_a_metric_of_which_less_is_better_is_the_largest() -> None:
+    chosen = {"epoch": 1, "score": 1.0, "val": 1.0, "tests": {"c": 2.0, "d": 7.0, "e": 3.0}}
+    names = (
+        "arm", "dataset", "method", "backbone", "explorer", "data_seed", "seed", "settings", "tuned", "majority",
+        "seconds", "seconds_per_epoch", "peak_rss_mb", "variance", "version",
+    )  # fmt: skip
+    record = dict.fromkeys(names) | {"kind": "run", "status": "ok", "selections": {"val": chosen}}
+    assert flat([record | {"metric": "mse"}], "val")[0]["worst"] == 7.0
+    assert flat([record | {"metric": "accuracy"}], "val")[0]["worst"] == 2.0
+    for change in ({"kind": "trial"}, {"status": "failed"}):
+        assert flat([record | {"metric": "mse"} | change], "val") == []
+    assert flat([record | {"metric": "mse"}], "oracle") == []

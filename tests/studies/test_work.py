@@ -1,0 +1,131 @@
+"""One job: what it records, what it never looks at, and that a failure is a record too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+import graphshift as gs
+from graphshift.environments import Environment, ShiftDataset
+from graphshift.errors import GraphshiftError
+from graphshift.studies import Arm, Plan
+from graphshift.studies.facts import check, load_data
+from graphshift.studies.jobs import Agenda, Job
+from graphshift.studies.work import attempt, reason_of
+from tiny_studies import ERM, OPTIONS, RANDOM, TINY, plan
+
+KEYS = {
+    "kind", "id", "dataset", "arm", "method", "backbone", "explorer", "data_seed", "seed", "trial", "tuned",
+    "environment", "settings", "status", "reason", "metric", "selections", "majority", "seconds", "seconds_per_epoch",
+    "peak_rss_mb", "variance", "threads", "version",
+}  # fmt: skip
+
+
+class Untouchable(Environment):
+    """A test environment that tells when anybody looks at it."""
+
+    def __init__(self) -> None:
+        """Nothing is set: whatever is asked for is missing."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"somebody looked at the tests: {name}")
+
+
+@pytest.fixture(scope="module")
+def data() -> ShiftDataset:
+    return load_data("planted", OPTIONS, None)
+
+
+def guarded(data: ShiftDataset) -> ShiftDataset:
+    copy = replace(data)
+    object.__setattr__(copy, "tests", (Untouchable(), Untouchable()))
+    return copy
+
+
+def jobs_of(study: Plan, data: ShiftDataset, kind: str) -> list[Job]:
+    return [job for job in Agenda(study, check(study, data)).jobs({}) if job.kind == kind]
+
+
+@pytest.mark.parametrize("selections", [("val",), ("id_val",), ("val", "id_val")], ids=str)
+def test_tuning_never_touches_the_tests(selections: tuple[str, ...], data: ShiftDataset) -> None:
+    trials = jobs_of(plan(selections=selections), data, "trial")
+    assert len(trials) == 6 * len(selections)
+    for job in trials:
+        record = attempt(job, guarded(data))
+        assert (record["status"], record["reason"]) == ("ok", None)
+        assert record["majority"] == {}
+        assert all(chosen["tests"] == {} for chosen in record["selections"].values())
+
+
+def test_what_does_touch_them_is_told(data: ShiftDataset) -> None:
+    (run, *_) = jobs_of(plan(trials=0), data, "run")
+    oracle = jobs_of(plan(selections=["oracle"]), data, "trial")[0]
+    for job in (run, oracle):
+        record = attempt(job, guarded(data))
+        assert record["status"] == "failed"
+        assert "somebody looked at the tests" in record["reason"]
+
+
+def test_a_run_is_what_the_estimator_gives(data: ShiftDataset) -> None:
+    study = plan(trials=0, arms=[ERM, RANDOM])
+    erm, eerm = jobs_of(study, data, "run")[:2]
+    record = attempt(erm, data)
+    model = gs.ERM(**TINY).fit(data.train, data.val)
+    assert set(record) == KEYS
+    assert record["selections"] == {
+        "val": {
+            "epoch": model.best_epoch_, "score": model.best_score_, "val": model.best_score_,
+            "tests": model.score(data.tests),
+        }
+    }  # fmt: skip
+    assert record["majority"] == {e.name: e.majority for e in data.tests}
+    assert (record["method"], record["explorer"], record["variance"]) == ("erm", None, None)
+    assert (record["kind"], record["seed"], record["data_seed"], record["metric"]) == ("run", 0, 0, "accuracy")
+    assert record["seconds_per_epoch"] == pytest.approx(record["seconds"] / 4)
+    record = attempt(eerm, data)
+    model = gs.EERM(explorer="random", explorers=2, edits_per_node=1, **TINY).fit(data.train, data.val)
+    assert record["selections"]["val"]["tests"] == model.score(data.tests)
+    assert record["variance"] == pytest.approx(fmean(row["variance"] for row in model.history_))
+    assert (record["method"], record["explorer"]) == ("eerm", "random")
+
+
+def test_one_training_gives_each_rule_what_its_own_would(data: ShiftDataset) -> None:
+    arm = Arm("ERM", {"method": "erm", "epochs": 12, "hidden_channels": 4, "lr": 0.1})
+    both = attempt(jobs_of(plan(arms=[arm], selections=["val", "oracle"], trials=0), data, "run")[0], data)
+    for rule in ("val", "oracle"):
+        alone = attempt(jobs_of(plan(arms=[arm], selections=[rule], trials=0), data, "run")[0], data)
+        assert both["selections"][rule] == alone["selections"][rule]
+
+
+def test_a_failure_is_recorded_with_its_reason(data: ShiftDataset) -> None:
+    arm = Arm("wild", {"method": "erm", "lr": 1e6, "epochs": 60, "hidden_channels": 4})
+    record = attempt(jobs_of(plan(arms=[arm], trials=0), data, "run")[0], data)
+    assert record["status"] == "failed"
+    assert "training was stopped" in record["reason"]
+    assert set(record) == KEYS
+    assert (record["selections"], record["seconds"]) == ({}, None)
+
+
+def test_reasons_are_one_line_without_paths() -> None:
+    def caught(error: Exception) -> Exception:
+        try:
+            raise error
+        except Exception as found:
+            return found
+
+    assert reason_of(GraphshiftError("plain words")) == "plain words"
+    assert reason_of(caught(KeyError("x"))).startswith("KeyError: 'x' (test_work.py, line ")
+    assert reason_of(caught(RuntimeError("a\nb"))).startswith("RuntimeError: a b (test_work.py")
+    for error in (MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")):
+        assert reason_of(caught(error)).startswith("this does not fit into memory")
+    assert "/" not in reason_of(caught(ValueError("x")))
+
+
+def test_a_score_that_is_no_number_is_a_failure(data: ShiftDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = gs.Model.score
+    monkeypatch.setattr(gs.Model, "score", lambda self, e: float("nan") if e.name == "T2" else real(self, e))
+    record = attempt(jobs_of(plan(trials=0), data, "run")[0], data)
+    assert record["reason"] == "environment 'T2': the score is nan; the metric is not defined there."

@@ -1,0 +1,39 @@
+"""Studies that run in a second or two, for the tests of studies, reports and commands."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from graphshift.studies import Arm, Plan, Study, run_study
+
+#: Sixty nodes, two tests, four epochs.
+OPTIONS = {"nodes": 60, "environments": 4, "degree": 4.0}
+TINY = {"epochs": 4, "hidden_channels": 4}
+ERM = Arm("ERM", {"method": "erm", **TINY}, {"lr": [0.01, 0.1]})
+RANDOM = Arm(
+    "EERM random", {"method": "eerm", "explorer": "random", "explorers": 2, **TINY},
+    {"lr": [0.01, 0.1], "edits_per_node": [1, 2]},
+)  # fmt: skip
+
+
+def plan(**changes: Any) -> Plan:
+    """A plan with two arms, two seeds and three trials each."""
+    given: dict[str, Any] = {"arms": [ERM, RANDOM], "seeds": [0, 1], "options": OPTIONS, "trials": 3}
+    return Plan("planted", **given | changes)
+
+
+@functools.cache
+def everything() -> Study:
+    """A finished study with every rule and the in-domain limit. Tests only read it."""
+    return run_study(plan(selections=("val", "id_val", "oracle"), in_domain=True), workers=0, threads=1)
+
+
+def without_cost(content: Any) -> Any:
+    """What must be the same however a study was run: all but times, memory and where it was run."""
+    drop = ("seconds", "seconds_per_epoch", "peak_rss_mb", "provenance", "threads")
+    if isinstance(content, dict):
+        return {name: without_cost(value) for name, value in content.items() if name not in drop}
+    if isinstance(content, list):
+        return [without_cost(value) for value in content]
+    return content
