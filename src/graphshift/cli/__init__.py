@@ -14,6 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from graphshift._version import __version__
+from graphshift.cli.bench import bench
+from graphshift.cli.compare import compare
 from graphshift.cli.data import data_app
 from graphshift.cli.fit import fit
 from graphshift.cli.show import demo, toy
@@ -42,7 +44,7 @@ def _stoppable(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for command in (fit, score, predict, init, toy, demo):
+for command in (fit, score, predict, init, compare, toy, demo, bench):
     app.command()(_stoppable(command))
 for registered in data_app.registered_commands:
     if registered.callback is not None:
@@ -73,7 +75,11 @@ def main() -> None:
         # PyTorch has no class of its own for memory that the CPU cannot give.
         if isinstance(error, RuntimeError) and not re.search("(allocate|out of) memory", str(error)):
             raise
-        _fail("this does not fit into memory; try --low-memory, fewer explorers or edits, or a smaller graph.", 2)
+        _fail(
+            "this does not fit into memory; try --low-memory, fewer explorers or edits, or a smaller graph; "
+            "`fit --memory-limit SIZE` finds what would fit.",
+            2,
+        )
 
 
 def _fail(message: str, status: int) -> typing.NoReturn:

@@ -1,0 +1,108 @@
+"""What is timed: steps of ERM and EERM on planted graphs, and the floor, the work that no EERM step can avoid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from graphshift.backbones import BACKBONES, Backbone
+from graphshift.benchmarks.dense import DenseReinforce
+from graphshift.datasets import load
+from graphshift.environments import Environment
+from graphshift.explorers import Explorer, Random, Reinforce
+from graphshift.methods import EERMMethod, ERMMethod, Method
+from graphshift.randomness import isolated
+
+__all__ = ["METHODS", "Floor", "explorer_bytes", "new_backbone", "new_method", "planted_environment", "stepping"]
+
+#: What the suite calls its methods.
+METHODS = {"erm": "ERM", "random": "EERM random", "reinforce": "EERM reinforce", "dense": "EERM dense"}
+
+_EXPLORERS: dict[str, type[Explorer]] = {"random": Random, "reinforce": Reinforce, "dense": DenseReinforce}
+_WIDTH, _LAYERS = 32, 2
+
+
+def planted_environment(nodes: int, *, degree: int = 10, features: int = 64) -> Environment:
+    """The training graph of ``planted``; a quarter of its features are spurious."""
+    spurious = features // 4
+    data = load(
+        "planted", nodes=nodes, degree=float(degree), invariant_features=features - spurious,
+        spurious_features=spurious, environments=3,
+    )  # fmt: skip
+    return data.train[0]
+
+
+def new_backbone(environment: Environment, name: str = "gcn") -> Backbone:
+    """An untrained backbone of width 32 and two layers; the same weights every time."""
+    with isolated(0, torch.device("cpu")):
+        return BACKBONES[name](
+            environment.num_features, environment.task.out_channels, hidden_channels=_WIDTH, num_layers=_LAYERS,
+            dropout=0.0,
+        )  # fmt: skip
+
+
+def new_method(
+    environment: Environment, kind: str, *, explorers: int = 3, edits: int = 5, backbone: str = "gcn",
+    low_memory: bool = False,
+) -> Method:  # fmt: skip
+    """A method that has taken no step yet.
+
+    Args:
+        environment: what it will be trained on.
+        kind: a name from :data:`METHODS`.
+        explorers: K.
+        edits: s.
+        backbone: a name from ``BACKBONES``.
+        low_memory: one view at a time.
+    """
+    network = new_backbone(environment, backbone)
+    if kind == "erm":
+        return ERMMethod(network)
+    make = _EXPLORERS[kind]
+    return EERMMethod(network, lambda _, k: make(edits, seed=k), explorers=explorers, low_memory=low_memory)
+
+
+def stepping(method: Method, environment: Environment, times: int = 1) -> Callable[[], None]:
+    """A job for a clock: some steps of a method."""
+
+    def steps() -> None:
+        for _ in range(times):
+            method.step([environment], 0.0)
+
+    return steps
+
+
+def explorer_bytes(method: Method) -> int:
+    """The memory that the policies of all explorers hold; 0 where nothing is learned."""
+    policies = [getattr(e, "policy", None) for row in getattr(method, "explorers", []) for e in row]
+    return sum(policy.num_bytes for policy in policies if policy is not None)
+
+
+class Floor:
+    """K forward and backward passes on K fixed graphs of the edited size, already in the backbone's format.
+
+    No drawing, no editing, no sorting, no optimiser: what is left of an EERM step if everything else were free. The
+    graphs are views that a random explorer proposed once; the clock's warm-up makes their formats.
+
+    Args:
+        environment: the graph.
+        explorers: K.
+        edits: s.
+        backbone: a name from ``BACKBONES``.
+    """
+
+    def __init__(self, environment: Environment, *, explorers: int = 3, edits: int = 5, backbone: str = "gcn") -> None:
+        self.environment, self.backbone = environment, new_backbone(environment, backbone).train()
+        self.graphs = [Random(edits, seed=100 + k).propose(environment.graph).graph for k in range(explorers)]
+
+    def passes(self) -> None:
+        """The floor: every pass on its own."""
+        for graph in self.graphs:
+            self.environment.risk(self.backbone(self.environment.x, graph)).backward()
+
+    def passes_from_one_stem(self) -> None:
+        """The stricter floor: what needs no edges is computed once, and its gradient once."""
+        stem = self.backbone.stem(self.environment.x)
+        risks = [self.environment.risk(self.backbone.propagate(stem, graph)) for graph in self.graphs]
+        torch.stack(risks).sum().backward()
