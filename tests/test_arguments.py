@@ -21,7 +21,7 @@ def maker(nodes: int = 3, share: float = 0.5, loops: bool = False, *, name: str 
         {},
         {"nodes": 3, "share": 0.5, "loops": True},
         {"share": 1},  # a whole number is a number
-        {"name": 3, "odd": "text", "unknown": object()},  # not checked here
+        {"name": 3, "odd": None, "unknown": object()},  # names and unknowns are not checked here
         {"nodes": -5, "share": -1.0},  # nor are ranges
     ],
 )
@@ -47,3 +47,14 @@ def test_what_does_not_fit_is_named(options: dict[str, Any], message: str) -> No
     with pytest.raises(GraphshiftError) as caught:
         check_types("here", partial(maker, name="x"), options)
     assert str(caught.value) == message
+
+
+def test_a_parameter_that_may_be_none_takes_it_and_is_checked_otherwise() -> None:
+    def function(bound: int | None = 3, size: int = 2) -> None: ...
+
+    check_types("here", function, {"bound": None})
+    check_types("here", function, {"bound": 7})
+    with pytest.raises(GraphshiftError, match="here: bound is 'many'; expected a whole number .*, or none"):
+        check_types("here", function, {"bound": "many"})
+    with pytest.raises(GraphshiftError, match=r"size is None; expected a whole number \(of 64 bits\)\.$"):
+        check_types("here", function, {"size": None})

@@ -15,6 +15,8 @@ __all__ = ["check_types"]
 def check_types(where: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
     """Refuses an option whose type is not that of the function's parameter, where this is int, float or bool.
 
+    Parameters that may be None take it.
+
     Args:
         where: what to put before the message.
         function: whose parameters they are.
@@ -22,12 +24,16 @@ def check_types(where: str, function: Callable[..., Any], options: Mapping[str, 
     """
     parameters = inspect.signature(function).parameters
     for name, value in options.items():
-        kind = parameters[name].annotation if name in parameters else ""
+        annotation = parameters[name].annotation if name in parameters else ""
+        kind = annotation if isinstance(annotation, str) else annotation.__name__
+        optional = kind.endswith(" | None")
+        if optional and value is None:
+            continue
         whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
         number = whole or (isinstance(value, float) and math.isfinite(value))
         expected = {
             "int": None if whole else "a whole number (of 64 bits)", "float": None if number else "a finite number",
             "bool": None if isinstance(value, bool) else "true or false",
-        }.get(kind if isinstance(kind, str) else kind.__name__)  # fmt: skip
+        }.get(kind.removesuffix(" | None"))  # fmt: skip
         if expected:
-            raise GraphshiftError(f"{where}: {name} is {value!r}; expected {expected}.")
+            raise GraphshiftError(f"{where}: {name} is {value!r}; expected {expected}{', or none' if optional else ''}.")
