@@ -20,7 +20,7 @@ __all__ = ["METHODS", "Floor", "explorer_bytes", "new_backbone", "new_method", "
 METHODS = {"erm": "ERM", "random": "EERM random", "reinforce": "EERM reinforce", "dense": "EERM dense"}
 
 _EXPLORERS: dict[str, type[Explorer]] = {"random": Random, "reinforce": Reinforce, "dense": DenseReinforce}
-_WIDTH, _LAYERS = 32, 2
+_WIDTH = 32
 
 
 def planted_environment(nodes: int, *, degree: int = 10, features: int = 64) -> Environment:
@@ -34,12 +34,11 @@ def planted_environment(nodes: int, *, degree: int = 10, features: int = 64) -> 
 
 
 def new_backbone(environment: Environment, name: str = "gcn") -> Backbone:
-    """An untrained backbone of width 32 and two layers; the same weights every time."""
+    """An untrained backbone of width 32 and its own depth (two layers, GCNII ten); the same weights every time."""
     with isolated(0, torch.device("cpu")):
         return BACKBONES[name](
-            environment.num_features, environment.task.out_channels, hidden_channels=_WIDTH, num_layers=_LAYERS,
-            dropout=0.0,
-        )  # fmt: skip
+            environment.num_features, environment.task.out_channels, hidden_channels=_WIDTH, dropout=0.0
+        )
 
 
 def new_method(
