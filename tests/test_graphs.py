@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
 from graphshift.graphs import Graph, reverse
+from graphshift.sparse import Pattern
 from reference import dense_adjacency, dense_normalised, dense_of, graph_of
 
 
@@ -200,6 +201,88 @@ def test_the_gradient_of_weights_passes_through_a_flip() -> None:
     assert edited.weight.tolist() == [2.0, 6.0, 3.0]
     edited.weight.sum().backward()
     torch.testing.assert_close(weight.grad, torch.tensor([1 / 3, 4 / 3, 4 / 3]))
+
+
+# --- a graph that is given by a pattern, its rows in any order
+
+
+def shuffled(graph: Graph) -> Graph:
+    """The same graph with the columns of each row in random order, weights with them."""
+    order = torch.argsort(graph.pattern.row + torch.rand(graph.num_edges) * 0.9)
+    pattern = Pattern(graph.pattern.rowptr, graph.pattern.col[order], graph.pattern.shape, graph.pattern.symmetric)
+    return Graph.from_pattern(
+        pattern, None if graph.weight is None else graph.weight[order], undirected=graph.undirected
+    )
+
+
+def test_a_pattern_of_any_order_is_the_same_graph(any_data: Data) -> None:
+    graph, dense = graph_of(any_data), dense_of(any_data)
+    mixed = shuffled(graph)
+    assert not torch.equal(mixed.pattern.col, graph.pattern.col)
+    assert torch.equal(dense_graph(mixed), dense)  # edge_index and weights go together
+    assert mixed.edge_index.dtype == torch.int64
+    assert torch.equal(mixed.keys, graph.keys)
+    ordered = mixed.ordered()
+    assert torch.equal(ordered.keys, graph.keys)
+    assert ordered.ordered() is ordered
+    assert (ordered.weight is None) == (graph.weight is None)
+    assert ordered.weight is None or torch.equal(ordered.weight, graph.weight)
+    assert (mixed.num_nodes, mixed.num_edges, mixed.device) == (graph.num_nodes, graph.num_edges, graph.device)
+    assert mixed.undirected == ordered.undirected == graph.undirected
+    assert repr(mixed) == repr(graph)
+
+
+@pytest.mark.usefixtures("float64")
+def test_operators_do_not_depend_on_the_order(any_data: Data) -> None:
+    graph = graph_of(any_data)
+    mixed, h = shuffled(graph), torch.randn(graph.num_nodes, 3, requires_grad=True)
+    torch.testing.assert_close(mixed.degree, graph.degree)
+    for operator in ("adjacency", "normalised"):
+        products = [getattr(g, operator) @ h for g in (mixed, graph)]
+        torch.testing.assert_close(*products)
+        outer = torch.randn_like(products[0])
+        torch.testing.assert_close(*(torch.autograd.grad((product * outer).sum(), h) for product in products))
+
+
+def test_flips_do_not_depend_on_the_order(any_data: Data) -> None:
+    graph = graph_of(any_data)
+    flips = torch.tensor([1, 9, 2 * 9 + 5, 5 * 9 + 2])
+    left, right = shuffled(graph).flip(flips), graph.flip(flips)
+    assert torch.equal(left.keys, right.keys)
+    torch.testing.assert_close(dense_graph(left), dense_graph(right))
+
+
+def test_moving_a_graph_that_is_given_by_a_pattern(weighted: Data) -> None:
+    graph = shuffled(graph_of(weighted))
+    assert graph.to(torch.device("cpu")) is graph
+    moved = graph.to(torch.device("meta"))
+    assert moved.device.type == moved.weight.device.type == moved.pattern.rowptr.device.type == "meta"
+    assert moved.num_edges == graph.num_edges
+    assert moved.undirected
+
+
+def test_what_is_forgotten_is_made_again(any_data: Data) -> None:
+    for graph in (graph_of(any_data), shuffled(graph_of(any_data))):
+        h = torch.randn(graph.num_nodes, 2)
+        before = graph.normalised @ h, graph.adjacency @ h, graph.degree, graph.edge_index, graph.pattern.row
+        graph.forget()
+        assert not {"normalised", "adjacency", "degree"} & graph.__dict__.keys()
+        after = graph.normalised @ h, graph.adjacency @ h, graph.degree, graph.edge_index, graph.pattern.row
+        assert all(torch.equal(left, right) for left, right in zip(before, after, strict=True))
+
+
+def test_unweighted_graphs_of_any_size_and_type_are_of_ones() -> None:
+    """They share one array of ones, which grows and changes its type as needed."""
+    try:
+        for nodes, dtype in ((3, torch.float32), (9, torch.float32), (4, torch.float64), (9, torch.float32)):
+            torch.set_default_dtype(dtype)
+            full = 1 - torch.eye(nodes)
+            adjacency = from_dense(full).adjacency
+            assert adjacency.value.shape == (nodes * (nodes - 1),)
+            assert adjacency.dtype == dtype
+            assert torch.equal(adjacency.to_dense(), full)
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 # --- the rest

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from graphshift.randomness import derive_seed, isolated, rng_state, set_rng_state
+from graphshift.randomness import (
+    counter_hash,
+    counter_uniform,
+    derive_seed,
+    draw_seed,
+    isolated,
+    rng_state,
+    set_rng_state,
+    unit_interval,
+)  # fmt: skip
 
 CPU = torch.device("cpu")
 
@@ -87,3 +96,54 @@ def test_a_devices_own_state_is_kept_as_well(kind: str, monkeypatch: pytest.Monk
     set_rng_state(state, device)
     assert held["state"].tolist() == [1, 2, 3]
     assert set(rng_state(CPU)) == {"cpu"}
+
+
+# --- random numbers of a counter
+
+
+@pytest.mark.parametrize(
+    ("seed", "outputs"),
+    [  # those of the generator's published implementation
+        (1234567, [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]),
+        (0, [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F, 0xF88BB8A8724C81EC]),
+    ],
+)
+def test_hashes_are_the_outputs_of_split_mix(seed: int, outputs: list[int]) -> None:
+    found = counter_hash(seed, torch.arange(len(outputs)))
+    assert [bits % 2**64 for bits in found.tolist()] == outputs
+
+
+def test_hashes_are_those_of_whole_number_arithmetic_at_any_seed_and_counter() -> None:
+    word = 2**64 - 1
+    counters = [0, 1, 2, 1000, 2**31, 2**40 + 7, 2**62]
+    for seed in (0, 5, 2**31, 2**63 - 1):
+        expected = []
+        for counter in counters:
+            z = (seed + (counter + 1) * 0x9E3779B97F4A7C15) & word
+            z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & word
+            z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & word
+            expected.append(z ^ (z >> 31))
+        assert [bits % 2**64 for bits in counter_hash(seed, torch.tensor(counters)).tolist()] == expected
+        uniform = counter_uniform(seed, torch.tensor(counters)).tolist()
+        assert uniform == [(bits >> 11) / 2**53 for bits in expected]
+
+
+def test_a_seed_may_be_a_tensor() -> None:
+    seeds = torch.tensor([3, -1, 2**63 - 1])
+    single = [int(counter_hash(int(seed), torch.tensor([4]))) for seed in seeds]
+    assert counter_hash(seeds, torch.full((3,), 4)).tolist() == single
+
+
+def test_the_unit_interval_has_its_lower_end_and_not_its_upper() -> None:
+    found = unit_interval(torch.tensor([0, 2**11 - 1, 2**11, -1, -(2**63)]))
+    assert found.tolist() == [0.0, 0.0, 2.0**-53, 1 - 2.0**-53, 0.5]
+    assert found.dtype == torch.float64
+
+
+def test_seeds_are_drawn_from_a_generator_that_moves_on() -> None:
+    generator = torch.Generator().manual_seed(0)
+    seeds = [draw_seed(generator) for _ in range(1000)]
+    assert len(set(seeds)) == 1000
+    assert all(0 <= seed < 2**63 for seed in seeds)
+    assert max(seeds) > 2**62
+    assert seeds[0] == draw_seed(torch.Generator().manual_seed(0))

@@ -5,7 +5,15 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 
-from graphshift.sparse import Pattern, Sparse, _gather_multiply, _gather_sampled_product, _multiply, _sampled_product
+from graphshift.sparse import (
+    Pattern,
+    Sparse,
+    _csr,
+    _gather_multiply,
+    _gather_sampled_product,
+    _multiply,
+    _sampled_product,
+)  # fmt: skip
 
 SHAPES = {"square": (6, 6), "tall": (7, 3), "wide": (3, 7)}
 
@@ -165,3 +173,95 @@ def test_moving_to_a_device_moves_everything() -> None:
     assert moved.device.type == moved.pattern.col.device.type == moved.pattern.rowptr.device.type == "meta"
     assert moved.symmetric
     assert moved.shape == (6, 6)
+
+
+# --- indices of 32 bits
+
+
+def test_indices_are_kept_in_32_bits() -> None:
+    pattern, value = random_sparse((6, 6))
+    for made in (pattern, pattern.transposed[0], pattern.to(torch.device("cpu")), Sparse.from_torch(
+        as_dense(pattern, value).to_sparse_csr()).pattern):  # fmt: skip
+        assert made.rowptr.dtype == made.col.dtype == torch.int32
+    csr = _csr(pattern, value)
+    assert csr.crow_indices().dtype == csr.col_indices().dtype == torch.int32
+    given = Sparse(pattern, value).to_torch()  # the rest of torch has 64
+    assert given.crow_indices().dtype == given.col_indices().dtype == torch.int64
+
+
+def test_indices_that_do_not_fit_into_32_bits_have_64() -> None:
+    wide = Pattern(torch.tensor([0, 1]), torch.tensor([2**31]), (1, 2**31 + 1))
+    assert wide.rowptr.dtype == wide.col.dtype == torch.int64
+    assert wide.col.tolist() == [2**31]
+
+
+# --- with a diagonal
+
+
+def with_diagonal(symmetric: bool) -> tuple[Pattern, Tensor, Tensor, Tensor]:
+    """A pattern, values, a diagonal, and all of it as a dense matrix."""
+    if symmetric:
+        pattern, pair, values = random_symmetric()
+        value = values[pair]
+    else:
+        pattern, value = random_sparse((6, 6))
+    diagonal = torch.randn(6, dtype=torch.float64)
+    return pattern, value, diagonal, as_dense(pattern, value) + torch.diag(diagonal)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_a_product_with_a_diagonal_and_its_gradient_equal_the_dense_ones(symmetric: bool) -> None:
+    pattern, value, diagonal, full = with_diagonal(symmetric)
+    matrix = Sparse(pattern, value, symmetric=symmetric)
+    dense = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+    for outer in torch.randn(2, 6, 4, dtype=torch.float64):  # the second time with what was kept
+        product = matrix.plus_diagonal(diagonal, dense)
+        torch.testing.assert_close(product, full @ dense)
+        (found,) = torch.autograd.grad((product * outer).sum(), dense)
+        torch.testing.assert_close(found, full.t() @ outer)
+    assert ("transposed" in pattern.__dict__) == (not symmetric)  # a symmetric matrix needs no transpose
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_products_with_a_diagonal_pass_finite_differences(symmetric: bool) -> None:
+    pattern, value, diagonal, _ = with_diagonal(symmetric)
+    dense = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
+    matrix = Sparse(pattern, value, symmetric=symmetric)
+    assert gradcheck(lambda h: matrix.plus_diagonal(diagonal, h), (dense,))
+    assert gradgradcheck(lambda h: matrix.plus_diagonal(diagonal, h) ** 3, (dense,))
+    if not symmetric:  # values that are learned
+        learned = value.requires_grad_()
+        assert gradcheck(lambda v, h: Sparse(pattern, v).plus_diagonal(diagonal, h), (learned, dense))
+
+
+def test_a_diagonal_takes_operands_that_are_not_contiguous() -> None:
+    pattern, value, diagonal, full = with_diagonal(False)
+    dense = torch.randn(3, 6, dtype=torch.float64)
+    before = dense.clone()
+    torch.testing.assert_close(Sparse(pattern, value).plus_diagonal(diagonal, dense.t()), full @ dense.t())
+    assert torch.equal(dense, before)  # the product is added in place, but not to the operand
+
+
+# --- what is kept of a matrix of constants
+
+
+def test_constants_are_transposed_once() -> None:
+    pattern, value = random_sparse((6, 6))
+    matrix, dense = Sparse(pattern, value), torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
+    for outer in torch.randn(2, 6, 2, dtype=torch.float64):
+        (found,) = torch.autograd.grad(((matrix @ dense) * outer).sum(), dense)
+        torch.testing.assert_close(found, as_dense(pattern, value).t() @ outer)
+    assert torch.equal(as_dense(pattern.transposed[0], matrix.transposed_value), as_dense(pattern, value).t())
+    assert matrix.transposed_value is matrix.transposed_value
+
+
+def test_values_that_are_learned_are_transposed_anew() -> None:
+    """They change in place between steps, while the matrix stays."""
+    pattern, value = random_sparse((6, 6))
+    matrix, dense = Sparse(pattern, value.requires_grad_()), torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
+    for _ in range(2):
+        outer = torch.randn(6, 2, dtype=torch.float64)
+        (found,) = torch.autograd.grad(((matrix @ dense) * outer).sum(), dense)
+        torch.testing.assert_close(found, as_dense(pattern, value.detach()).t() @ outer)
+        with torch.no_grad():
+            value.mul_(3)

@@ -12,6 +12,7 @@ from scipy.stats import chisquare
 
 from graphshift.errors import GraphshiftError
 from graphshift.explorers import SparsePolicy
+from graphshift.randomness import other_nodes
 from policies import logits_of, probabilities_of, taught
 
 # --- drawing
@@ -202,3 +203,155 @@ def test_a_draw_comes_with_its_log_probability() -> None:
         columns, found = policy.draw(2, generator)
         assert found == pytest.approx(policy.log_prob(columns), rel=1e-6)
         policy.reinforce(columns, 1.0)
+
+
+# --- a bound on what is kept. Policies of 32 bits go by the kernels, those of 64 by the plain code.
+
+DTYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+
+
+def bounded(max_entries: int, dtype: torch.dtype, nodes: int = 8, lr: float = 1.0, **options: str) -> SparsePolicy:
+    return SparsePolicy(nodes, **{"optimizer": "sgd"} | options, lr=lr, max_entries=max_entries, dtype=dtype)
+
+
+def ahead(step: int, nodes: int = 8) -> torch.Tensor:
+    """Every row draws the column that is so many steps ahead of it."""
+    return ((torch.arange(nodes) + step) % nodes).unsqueeze(1)
+
+
+def remembered(policy: SparsePolicy) -> list[set[int]]:
+    """For every row, how many steps ahead the columns are whose probability is not that of the untouched."""
+    probabilities, n = logits_of(policy).softmax(dim=1), policy.num_nodes
+    rows = []
+    for row in range(n):
+        others = [m for m in range(n) if m != row]
+        usual = probabilities[row, others].median()
+        rows.append({(m - row) % n for m in others if not torch.isclose(probabilities[row, m], usual, rtol=1e-9)})
+    return rows
+
+
+@DTYPES
+def test_a_full_row_forgets_the_less_likely_of_two_in_turn(dtype: torch.dtype) -> None:
+    policy = bounded(4, dtype, nodes=16)
+    for step, reward in ((1, 2.0), (2, -2.0), (3, 1.0), (4, 1.5)):
+        policy.reinforce(ahead(step, 16), reward)
+    assert remembered(policy) == [{1, 2, 3, 4}] * 16
+    for step, expected in (
+        (5, {1, 3, 4, 5}),  # of 1 and 2 it forgets 2
+        (6, {1, 4, 5, 6}),  # of 3 and 4 it forgets 3
+        (7, {1, 4, 6, 7}),  # 5 sits where 2 was, beside 1
+    ):
+        policy.reinforce(ahead(step, 16), 0.5)
+        assert remembered(policy) == [expected] * 16
+        assert policy.touched == 4 * 16
+
+
+@DTYPES
+def test_what_is_forgotten_is_as_likely_as_what_was_never_touched(dtype: torch.dtype) -> None:
+    policy = bounded(2, dtype)
+    policy.reinforce(ahead(1), 1.0)
+    policy.reinforce(ahead(2), -1.0)
+    policy.reinforce(ahead(3), 1.0)
+    assert policy.log_prob(ahead(2)) == policy.log_prob(ahead(6))
+    for known in (1, 3):
+        assert policy.log_prob(ahead(known)) > policy.log_prob(ahead(6)) + 1
+
+
+@DTYPES
+def test_a_forgotten_column_that_is_drawn_again_starts_anew(dtype: torch.dtype) -> None:
+    policy, fresh = bounded(2, dtype, optimizer="adam"), bounded(2, dtype, optimizer="adam")
+    for step, reward in ((1, 1.0), (2, -1.0), (3, 1.0), (2, 0.5)):
+        policy.reinforce(ahead(step), reward)
+    for step, reward in ((1, 1.0), (4, -1.0), (3, 1.0), (2, 0.5)):  # 2 was not drawn before
+        fresh.reinforce(ahead(step), reward)
+    assert policy.log_prob(ahead(2)) == fresh.log_prob(ahead(2))
+
+
+@DTYPES
+def test_what_a_step_draws_it_learns_about_however_full_the_row_is(dtype: torch.dtype) -> None:
+    """Not even to make room for another draw of the step is it given up."""
+    policy = bounded(4, dtype, nodes=12)
+    for step in range(30):
+        columns = other_nodes(12, 3, step)
+        policy.reinforce(columns, 1.0)
+        logits = logits_of(policy)
+        usual = logits.nan_to_num(neginf=math.inf).median(dim=1, keepdim=True).values
+        assert bool((logits.gather(1, columns.long()) > usual + 0.1).all())
+
+
+@DTYPES
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_memory_stays_where_the_bound_puts_it(optimizer: str, dtype: torch.dtype) -> None:
+    nodes, bound = 50, 20
+    policy, free = (SparsePolicy(nodes, optimizer=optimizer, max_entries=m, dtype=dtype) for m in (bound, None))
+    generator, sizes = torch.Generator().manual_seed(0), []
+    for _ in range(40):
+        columns = policy.sample(3, generator)
+        for learner in (policy, free):
+            learner.reinforce(columns, 1.0)
+        assert policy.touched <= bound * nodes
+        sizes.append(policy.num_bytes)
+    assert policy.touched == bound * nodes
+    assert sizes[-1] == sizes[10] < free.num_bytes
+    assert sizes[-1] == nodes * (bound * (4 + 3 * dtype.itemsize) + 8 + 5 * dtype.itemsize)
+
+
+@DTYPES
+@pytest.mark.parametrize("draws", [1, 3, 6, 11, 30])
+def test_a_bound_below_the_draws_is_raised_to_one_more(draws: int, dtype: torch.dtype) -> None:
+    nodes = 12
+    policy = bounded(2, dtype, nodes=nodes, lr=0.1)
+    for step in range(20):
+        columns = other_nodes(nodes, draws, step)
+        policy.reinforce(columns, 1.0)
+        assert torch.isfinite(logits_of(policy)[~torch.eye(nodes, dtype=torch.bool)]).all()
+    assert policy.touched == nodes * min(max(2, draws + 1), nodes - 1)
+
+
+@DTYPES
+def test_the_draws_may_become_more(dtype: torch.dtype) -> None:
+    policy = bounded(3, dtype, nodes=12, lr=0.1)
+    for step, draws in enumerate((1, 1, 1, 1, 2, 5, 5, 1, 8, 8, 8, 8, 1)):
+        policy.reinforce(other_nodes(12, draws, step), 1.0)
+    assert policy.touched == 12 * 9
+
+
+@DTYPES
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_a_restored_bounded_policy_goes_on_bit_for_bit(optimizer: str, dtype: torch.dtype) -> None:
+    def step(policy: SparsePolicy, generator: torch.Generator, number: int) -> tuple[list[list[int]], float]:
+        columns, log_prob = policy.draw(2, generator)
+        policy.reinforce(columns, math.sin(number))
+        return columns.tolist(), log_prob
+
+    policy, generator = bounded(5, dtype, nodes=20, lr=0.5, optimizer=optimizer), torch.Generator().manual_seed(5)
+    for number in range(9):
+        step(policy, generator, number)
+    assert policy.touched == 5 * 20  # full rows, whose hands stand anywhere
+    assert len(policy.state()["hand"].unique()) > 2
+    copy, other = bounded(5, dtype, nodes=20, lr=0.5, optimizer=optimizer), torch.Generator()
+    copy.load_state(policy.state())
+    other.set_state(generator.get_state())
+    for number in range(20):
+        assert step(policy, generator, number) == step(copy, other, number)
+    left, right = policy.state(), copy.state()
+    assert all(torch.equal(left[name], right[name]) for name in left)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_below_the_bound_nothing_changes(optimizer: str) -> None:
+    """A bound that the rows do not reach, though their room is cut to it."""
+    bound, free = (SparsePolicy(40, optimizer=optimizer, lr=0.1, max_entries=m) for m in (25, None))
+    generators = [torch.Generator().manual_seed(1) for _ in range(2)]
+    for step in range(11):
+        columns = [policy.sample(2, g) for policy, g in zip((bound, free), generators, strict=True)]
+        assert torch.equal(*columns)
+        for policy in (bound, free):
+            policy.reinforce(columns[0], math.cos(step))
+    assert bound.num_bytes < free.num_bytes
+    assert torch.equal(bound.dense_logits(), free.dense_logits())
+
+
+def test_a_bound_of_nothing_is_refused() -> None:
+    with pytest.raises(GraphshiftError, match=r"max_entries is 0; expected at least 1, or None"):
+        SparsePolicy(4, max_entries=0)

@@ -7,6 +7,7 @@ import torch
 from scipy.stats import chisquare
 from torch_geometric.data import Data
 
+from graphshift import native
 from graphshift.errors import GraphshiftError
 from graphshift.explorers import Random, apply_actions
 from graphshift.graphs import Graph
@@ -83,3 +84,20 @@ def test_nothing_is_learned(undirected: Data) -> None:
 def test_no_edits_are_refused() -> None:
     with pytest.raises(GraphshiftError, match="edits_per_node is 0; expected at least 1"):
         Random(0)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_the_same_explorer_without_kernels(kind: str, directed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = graph_of(random_data(20, **KINDS[kind]))
+    explorers = [Random(3, directed=directed, seed=7) for _ in range(2)]
+    fast = [explorers[0].propose(graph) for _ in range(3)]
+    monkeypatch.setattr(native, "_LIBRARY", None)
+    plain = [explorers[1].propose(graph) for _ in range(3)]
+    for left, right in zip(fast, plain, strict=True):
+        assert torch.equal(left.actions, right.actions)
+        assert torch.equal(left.graph.keys, right.graph.keys)
+        assert torch.equal(left.flips, right.flips)
+        assert left.log_prob == right.log_prob
+        assert left.graph.undirected == right.graph.undirected
+    assert not torch.equal(fast[0].actions, fast[1].actions)

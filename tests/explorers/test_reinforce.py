@@ -7,10 +7,12 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
+from graphshift import native
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
 from graphshift.explorers import EXPLORERS, Explorer, Gradient, Random, Reinforce, SparsePolicy, View
 from graphshift.graphs import Graph
+from graphshift.randomness import other_nodes
 from graphshift.risks import difference_rewards, variance
 from policies import logits_of, probabilities_of
 from reference import KINDS, dense_adjacency, graph_of, random_data
@@ -108,6 +110,8 @@ def test_another_size_is_refused_until_reset(undirected: Data) -> None:
         ({"lr": math.nan}, "lr is nan"),
         ({"baseline": 1.0}, "baseline is 1.0"),
         ({"baseline": -0.5}, "baseline is -0.5"),
+        ({"edits_per_node": 5, "entries_per_node": 5}, "entries_per_node is 5; expected more than edits_per_node, 5"),
+        ({"edits_per_node": 2, "entries_per_node": 0}, "entries_per_node is 0; expected more than edits_per_node, 2"),
     ],
 )
 def test_impossible_options_are_refused(options: dict[str, float], words: str) -> None:
@@ -209,3 +213,89 @@ def test_learning_finds_the_one_edge_that_matters() -> None:
     assert max(probabilities) > 0.8
     best = probabilities_of(reinforce[probabilities.index(max(probabilities))].policy)
     assert best[1:].max(dim=1).values.median() < 0.5  # rows that do not matter stay spread
+
+
+# --- a bound on what is remembered
+
+
+def ring(nodes: int) -> Graph:
+    return Graph.from_edge_index(torch.stack([torch.arange(nodes), torch.arange(nodes).roll(-1)]), nodes)
+
+
+def entries(explorer: Reinforce) -> int:
+    """The most that a node remembers."""
+    return int(explorer.policy.state()["count"].max())
+
+
+def test_a_node_remembers_as_many_columns_as_it_is_allowed_to() -> None:
+    graph = ring(90)
+    explorers = [Reinforce(5, seed=1, **o) for o in ({}, {"entries_per_node": 8}, {"entries_per_node": None})]
+    for explorer in explorers:
+        for _ in range(25):
+            explorer.learn(explorer.propose(graph), 1.0)
+    assert [entries(explorer) for explorer in explorers[:2]] == [64, 8]  # 64 unless said otherwise
+    assert entries(explorers[2]) > 64
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_below_the_bound_it_is_the_unbounded_explorer(optimizer: str) -> None:
+    graph = ring(70)
+    explorers = [Reinforce(2, lr=0.3, optimizer=optimizer, entries_per_node=n, seed=4) for n in (21, None)]
+    for epoch in range(10):
+        views = [explorer.propose(graph) for explorer in explorers]
+        assert torch.equal(views[0].actions, views[1].actions)
+        assert torch.equal(views[0].edge_index, views[1].edge_index)
+        assert views[0].log_prob == views[1].log_prob
+        for explorer, view in zip(explorers, views, strict=True):
+            explorer.learn(view, math.cos(epoch))
+    assert 16 < entries(explorers[0]) < 21
+    assert torch.equal(*(explorer.policy.dense_logits() for explorer in explorers))
+    for seed in range(10):  # and above it is not
+        for explorer in explorers:
+            explorer.policy.reinforce(other_nodes(70, 2, seed), 1.0)
+    assert not torch.equal(*(explorer.policy.dense_logits() for explorer in explorers))
+
+
+def test_a_bounded_explorer_finds_the_one_edge_that_matters_too() -> None:
+    """It remembers three columns of nineteen at a time."""
+    explorers = [Reinforce(1, lr=0.05, baseline=0.9, entries_per_node=3, seed=seed) for seed in range(3)]
+    found = explore(explorers, ring(20), 400)[-100:]
+    assert sum(found) / len(found) > 5 * 18 / 361
+    assert max(float(probabilities_of(e.policy)[0, 3]) for e in explorers) > 0.8
+    assert all(entries(explorer) == 3 for explorer in explorers)
+
+
+def test_a_restored_bounded_explorer_goes_on_identically() -> None:
+    graph = ring(30)
+    explorer, other = (Reinforce(2, lr=0.3, entries_per_node=4, seed=seed) for seed in (1, 2))
+    for _ in range(5):
+        explorer.learn(explorer.propose(graph), 1.0)
+    other.load_state(explorer.state())
+    for step in range(6):
+        views = [e.propose(graph) for e in (explorer, other)]
+        assert torch.equal(views[0].actions, views[1].actions)
+        for e, view in zip((explorer, other), views, strict=True):
+            e.learn(view, math.cos(step))
+    left, right = explorer.state(), other.state()
+    assert all(torch.equal(left[name], right[name]) for name in left)
+    assert entries(other) == 4
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_is_the_same_explorer_without_kernels(kind: str, directed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = graph_of(random_data(20, **KINDS[kind]))
+    ways = []
+    for library in (native._LIBRARY, None):
+        monkeypatch.setattr(native, "_LIBRARY", library)
+        explorer = Reinforce(2, lr=0.3, entries_per_node=6, directed=directed, seed=5)
+        ways.append([explorer.propose(graph)])
+        for step in range(12):
+            explorer.learn(ways[-1][-1], math.cos(step))
+            ways[-1].append(explorer.propose(graph))
+    for fast, plain in zip(*ways, strict=True):
+        assert torch.equal(fast.actions, plain.actions)
+        assert torch.equal(fast.graph.keys, plain.graph.keys)
+        assert torch.equal(fast.flips, plain.flips)
+        assert fast.log_prob == pytest.approx(plain.log_prob, rel=1e-5)
+        assert fast.graph.undirected == plain.graph.undirected
