@@ -20,7 +20,8 @@ EXPORT void graphshift_draw(int64_t nodes, int64_t draws, uint64_t seed, int32_t
    added edges.
 
    Room: incoming, nodes * draws; begin, nodes + 2; mark, nodes; out_rowptr, nodes + 1; out_col (and
-   out_weight), all edges and all flips. Weights may be NULL: all ones. */
+   out_weight), all edges and all flips. An unweighted graph has no out_weight: NULL. (A weighted one without edges has no
+   weight, so that does not tell.) */
 EXPORT void graphshift_edit(
     int64_t nodes, int64_t draws, const int32_t *actions, const int32_t *rowptr, const int32_t *col,
     const float *weight, float new_weight, int32_t both, int32_t *incoming, int32_t *begin, int32_t *mark,
@@ -59,11 +60,11 @@ EXPORT void graphshift_edit(
                 removed += seen == here + EDGE;
                 mark[other] = seen | SEEN;
             }
-        if (weight != NULL) memcpy(out_weight + end, weight + rowptr[row], (size_t)count * sizeof(float));
+        if (out_weight != NULL) memcpy(out_weight + end, weight + rowptr[row], (size_t)count * sizeof(float));
         if (removed) { /* seldom: in a large graph few random pairs are edges */
             int64_t left = 0;
             for (int64_t i = 0; i < count; i++) {
-                if (weight != NULL) out_weight[end + left] = weight[rowptr[row] + i];
+                if (out_weight != NULL) out_weight[end + left] = weight[rowptr[row] + i];
                 kept[left] = edges[i];
                 left += mark[edges[i]] == here + EDGE;
             }
@@ -71,7 +72,7 @@ EXPORT void graphshift_edit(
             added -= removed;
             count = left;
         }
-        if (weight != NULL)
+        if (out_weight != NULL)
             for (int32_t *at = kept + count; at < added; at++) out_weight[at - out_col] = new_weight;
         end = added - out_col;
         out_rowptr[row + 1] = (int32_t)end;
