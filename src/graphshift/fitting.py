@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from typing import Any
 from graphshift._version import __version__
 from graphshift.datasets import load
 from graphshift.environments import ShiftDataset
-from graphshift.errors import GraphshiftError
+from graphshift.errors import GraphshiftError, GraphshiftWarning
+from graphshift.memory import Estimate, advice, available_bytes, estimate, give_back_freed, resident_bytes, show_size
 from graphshift.models import Model, make_model
 from graphshift.settings import EERM_ONLY, LEARNING_ONLY, NEVER_LEARN, Settings, validated
 from graphshift.storage import read_json, write_json
@@ -85,7 +87,7 @@ def peak_rss_mb() -> float | None:
 
 def fit_in_folder(
     request: FitRequest, folder: Path, *, force: bool = False, resume: bool = False, checkpoint_every: float = 30.0,
-    progress: bool = False, data: ShiftDataset | None = None,
+    progress: bool = False, data: ShiftDataset | None = None, memory_limit: int | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Fits and writes ``config.json``, ``history.jsonl``, ``model/`` and, last, ``result.json``.
 
@@ -97,13 +99,32 @@ def fit_in_folder(
         checkpoint_every: seconds between checkpoints.
         progress: show a progress bar.
         data: the dataset, if it is loaded already.
+        memory_limit: bytes that the process may hold. EERM takes its low-memory mode if only that stays below, and says
+            so; what cannot stay below is a :class:`GraphshiftError`, before anything is written. None: a
+            :class:`GraphshiftWarning` if the fit needs more than the system has.
     """
     data = load(request.dataset, **request.options) if data is None else data
     settings = complete_settings(request.given, data.defaults)
+    give_back_freed()
+    expected, note = estimate(data, settings), ""
+    if memory_limit is not None:
+        mode = request.given.get("low_memory", _recorded_mode(folder) if resume else None)
+        settings, expected, note = within_limit(data, settings, memory_limit, mode=mode)
     config = {"dataset": request.dataset, "options": _plain(request.options), "settings": settings.model_dump()}
     done, begun = check_folder(folder, config, force=force, resume=resume)
     if done is not None:
         return done
+    if memory_limit is None:
+        warn_if_too_large(data, settings, expected)
+    elif expected.total > memory_limit:
+        raise GraphshiftError(
+            f"this fit needs about {show_size(expected.total)}{_guess(expected)}, and the memory limit is "
+            f"{show_size(memory_limit)}; nothing was written. {advice(data, settings, memory_limit)}"
+        )
+    elif note:
+        warnings.warn(note, GraphshiftWarning, stacklevel=2)
+    if settings.low_memory:
+        give_back_freed(always=True)
     run = Run(folder, checkpoint_every, begin=lambda: remove_leftovers(folder) if begun else make_ready(folder, config))
     with locked(folder):
         try:
@@ -111,13 +132,67 @@ def fit_in_folder(
         except BaseException:
             remove_unbegun(folder)
             raise
-        return finish(model, data, settings, run)
+        return finish(model, data, settings, run, expected)
 
 
-def finish(model: Model, data: ShiftDataset, settings: Settings, run: Run) -> dict[str, Any]:
+def within_limit(
+    data: ShiftDataset, settings: Settings, limit: int, *, mode: bool | None = None
+) -> tuple[Settings, Estimate, str]:
+    """The settings with the mode that a memory limit leads to, their estimate, and what to say if it was changed.
+
+    Args:
+        data: the dataset.
+        settings: what was asked for.
+        limit: bytes.
+        mode: the low-memory mode that is decided already, by the user or by the run that is resumed; None if not.
+    """
+    if mode is not None and settings.method == "eerm":
+        settings = settings.model_copy(update={"low_memory": mode})
+    expected = estimate(data, settings)
+    if mode is not None or settings.method != "eerm" or settings.low_memory or expected.total <= limit:
+        return settings, expected, ""
+    sparing = settings.model_copy(update={"low_memory": True})
+    lower = estimate(data, sparing)
+    note = (
+        f"low-memory mode was chosen: about {show_size(lower.total)}, where the usual mode needs about "
+        f"{show_size(expected.total)} and the memory limit is {show_size(limit)}."
+    )
+    return sparing, lower, note
+
+
+def warn_if_too_large(data: ShiftDataset, settings: Settings, expected: Estimate) -> None:
+    """Warns, with what to change, if a fit needs more than the system can give; the system may not tell."""
+    free, held = available_bytes(), resident_bytes()
+    if free is None or held is None or expected.total <= free + held:
+        return
+    warnings.warn(
+        f"this fit needs about {show_size(expected.total)}{_guess(expected)}, and {show_size(free + held)} can be had; "
+        f"it may be ended by the system. {advice(data, settings, free + held)}",
+        GraphshiftWarning,
+        stacklevel=3,
+    )
+
+
+def _guess(expected: Estimate) -> str:
+    return f" ({expected.unknown})" if expected.unknown else ""
+
+
+def _recorded_mode(folder: Path) -> bool | None:
+    """The mode of the run that is there: a limit led to it, and near the limit it might not lead there again."""
+    path = folder / "config.json"
+    if not path.is_file():
+        return None
+    there = read_json(path)
+    settings = there.get("settings") if isinstance(there, dict) else None
+    found = settings.get("low_memory") if isinstance(settings, dict) else None
+    return found if isinstance(found, bool) else None
+
+
+def finish(model: Model, data: ShiftDataset, settings: Settings, run: Run, expected: Estimate) -> dict[str, Any]:
     """Writes the model and, last, the result: it marks a finished run."""
     folder = run.folder
     result = result_of(model, data, settings)
+    result |= {"estimated_mb": expected.megabytes, "low_memory": settings.low_memory}
     model.save(folder / "model", overwrite=True)
     if (preparation := data.facts.get("preparation")) is not None:
         preparation.save(folder / "model")  # so that predictions can be made from raw tables

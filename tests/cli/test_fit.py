@@ -14,7 +14,7 @@ from graphshift.settings import Settings
 
 KEYS = {
     "dataset", "method", "backbone", "seed", "metric", "selection", "best_epoch", "val", "tests", "majority", "seconds",
-    "seconds_per_epoch", "peak_rss_mb", "version", "selection_score",
+    "seconds_per_epoch", "peak_rss_mb", "estimated_mb", "low_memory", "version", "selection_score",
 }  # fmt: skip
 ERM = ("fit", "planted", "--method", "erm", "-o", "nodes=60", "--epochs", 2, "--hidden", 4)
 Files = Callable[[Path], dict[str, bytes]]
@@ -213,3 +213,51 @@ def test_settings_of_learning_mean_nothing_to_explorers_that_do_not(graphshift: 
     answer = graphshift("fit", "planted", "-o", "nodes=60", "--explorer-option", "speed=2", "--out", tmp_path / "r")
     assert answer.status == 2
     assert "has no option speed" in answer.err
+
+
+# --- memory ------------------------------------------------------------------------------------------------------
+
+
+def test_the_estimate_stands_beside_the_peak(graphshift: Any, tmp_path: Path) -> None:
+    result = json.loads(graphshift(*ERM, "--out", tmp_path / "a", "--json").out)
+    assert result["estimated_mb"] > 50
+    assert "MB (estimated " in graphshift(*ERM, "--out", tmp_path / "b").out
+
+
+def test_a_memory_limit_that_is_no_size_is_told(graphshift: Any, tmp_path: Path) -> None:
+    answer = graphshift(*ERM, "--memory-limit", "lots", "--out", tmp_path / "run")
+    assert (answer.status, answer.out) == (2, "")
+    assert "--memory-limit is 'lots'; expected a size as 4GB, 512MB, 3.5GiB" in answer.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_memory_limit_below_everything_is_told_before_anything_is_written(graphshift: Any, tmp_path: Path) -> None:
+    for command in (ERM, ("fit", "planted", "-o", "nodes=60")):
+        answer = graphshift(*command, "--memory-limit", "1MB", "--out", tmp_path / "run")
+        assert (answer.status, answer.out) == (2, "")
+        assert "the memory limit is 1 MB; nothing was written. No setting brings it below" in answer.err
+        assert answer.err.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_memory_limit_leads_to_the_low_memory_mode(
+    graphshift: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from graphshift import fitting
+    from graphshift.memory import Estimate
+
+    monkeypatch.setattr(
+        fitting, "estimate", lambda _, s: Estimate({"process": (3 if s.low_memory else 6) * 10**9}, "a step")
+    )
+    command = ("fit", "planted", "-o", "nodes=60", "--epochs", 1, "--explorers", 2, "--memory-limit", "4GB", "--json")
+    answer = graphshift(*command, "--out", tmp_path / "run")
+    assert answer.status == 0
+    assert answer.err == (
+        "graphshift: note: low-memory mode was chosen: about 3.0 GB, where the usual mode needs about 6.0 GB and the "
+        "memory limit is 4.0 GB.\n"
+    )
+    assert json.loads(answer.out)["low_memory"] is True
+    assert config(tmp_path / "run")["settings"]["low_memory"] is True
+    again = graphshift(*command, "--out", tmp_path / "run", "--resume")
+    assert (again.status, again.err, again.out) == (0, "", answer.out)
+    assert graphshift("fit", "--out", tmp_path / "run", "--resume", "--json").out == answer.out

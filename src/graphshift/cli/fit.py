@@ -15,6 +15,7 @@ from graphshift.cli.options import (
     DataDir,
     Force,
     Json,
+    MemoryLimit,
     Options,
     dataset_options,
     pairs,
@@ -43,6 +44,7 @@ def fit(
     checkpoint_every: Annotated[
         float, typer.Option("--checkpoint-every", metavar="S", help="seconds between checkpoints", min=0.0)
     ] = 30.0,
+    memory_limit: MemoryLimit = None,
     json_: Json = False,
     **settings: Any,
 ) -> None:
@@ -51,8 +53,10 @@ def fit(
     A setting that is not given takes the value that suits the dataset, else the default shown here.
     """
     from graphshift.fitting import fit_in_folder
+    from graphshift.memory import parse_size
     from graphshift.training import Interrupted
 
+    limit = None if memory_limit is None else parse_size(memory_limit, where="--memory-limit")
     given = {name: value for name, value in settings.items() if value is not None}
     for name in ("backbone_options", "explorer_options"):
         if name in given:
@@ -67,8 +71,9 @@ def fit(
     folder = out or Path("runs") / "-".join([request.dataset, *(str(part) for part in named if part is not None)])
     try:
         result = fit_in_folder(
-            request, folder, force=force, resume=resume, checkpoint_every=checkpoint_every, progress=not json_
-        )
+            request, folder, force=force, resume=resume, checkpoint_every=checkpoint_every, progress=not json_,
+            memory_limit=limit,
+        )  # fmt: skip
     except Interrupted as error:
         raise Interrupted(f"{error} Go on with: graphshift fit --out {folder} --resume") from None
     _show_result(result, folder, json_)
@@ -132,7 +137,8 @@ def _show_result(result: dict[str, Any], folder: Path, as_json: bool) -> None:
         rows,
         note=f"epoch {result['best_epoch']} by {result['selection']} "
         f"({show_score(result['selection_score'], metric)}), {result['seconds']:.1f} s "
-        f"({result['seconds_per_epoch']:.3f} s an epoch), {result['peak_rss_mb'] or 0:.0f} MB",
+        f"({result['seconds_per_epoch']:.3f} s an epoch), {result['peak_rss_mb'] or 0:.0f} MB "
+        f"(estimated {result.get('estimated_mb') or 0:.0f})",
     )
     print(f"written to {folder}")
     if result["selection"] == "oracle":

@@ -18,8 +18,8 @@ if typing.TYPE_CHECKING:
     from graphshift.environments import ShiftDataset
 
 __all__ = [
-    "SHORT", "DataDir", "Force", "Json", "Options", "dataset_options", "load_dataset", "pairs", "read_toml",
-    "refuse_existing", "toml_dataset", "with_settings",
+    "SHORT", "DataDir", "Force", "Json", "MemoryLimit", "Options", "dataset_options", "load_dataset", "pairs",
+    "read_toml", "refuse_existing", "toml_dataset", "with_settings",
 ]  # fmt: skip
 
 Options = Annotated[
@@ -31,6 +31,13 @@ DataDir = Annotated[
     typer.Option("--data-dir", metavar="DIR", help="where the raw files of datasets are", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit", metavar="SIZE", show_default=False,
+        help="what the process may hold, as 4GB: EERM takes its low-memory mode if it has to",
+    ),
+]  # fmt: skip
 Force = Annotated[bool, typer.Option("--force", help="replace what is there")]
 
 SHORT = {"hidden_channels": "hidden", "num_layers": "layers"}
@@ -75,7 +82,7 @@ def _option_type(annotation: Any) -> tuple[Any, str]:
 
 
 def pairs(items: list[str] | None, flag: str) -> dict[str, Any]:
-    """``name=value`` with the value read as TOML where it is (numbers, true, lists), else as text."""
+    """``name=value`` with the value read as TOML where it is (numbers, true, lists), ``none``, else as text."""
     result: dict[str, Any] = {}
     for item in items or []:
         name, sign, value = item.partition("=")
@@ -84,7 +91,7 @@ def pairs(items: list[str] | None, flag: str) -> dict[str, Any]:
         try:
             result[name.strip().replace("-", "_")] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
-            result[name.strip().replace("-", "_")] = value
+            result[name.strip().replace("-", "_")] = None if value.lower() == "none" else value
     return result
 
 
