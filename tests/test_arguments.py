@@ -54,7 +54,7 @@ def test_a_parameter_that_may_be_none_takes_it_and_is_checked_otherwise() -> Non
 
     check_types("here", function, {"bound": None})
     check_types("here", function, {"bound": 7})
-    with pytest.raises(GraphshiftError, match="here: bound is 'many'; expected a whole number .*, or none"):
+    with pytest.raises(GraphshiftError, match=r"here: bound is 'many'; expected a whole number .*, or none"):
         check_types("here", function, {"bound": "many"})
     with pytest.raises(GraphshiftError, match=r"size is None; expected a whole number \(of 64 bits\)\.$"):
         check_types("here", function, {"size": None})

@@ -145,7 +145,7 @@ def test_what_is_there_already_is_not_counted_again(data: ShiftDataset) -> None:
 def test_a_process_counts_once_with_its_data(data: ShiftDataset) -> None:
     held = data_bytes(data)
     found = estimate(data, Settings(), resident=500 * MB)
-    assert found.parts["process"] + found.parts["data"] == 500 * MB + memory._FIRST_USE
+    assert found.parts["process"] + found.parts["data"] == 500 * MB + memory.estimating._FIRST_USE
     assert found.parts["data"] == held
     assert found.total == sum(found.parts.values())
     assert found.megabytes == found.total / 1024**2

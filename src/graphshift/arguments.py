@@ -36,4 +36,5 @@ def check_types(where: str, function: Callable[..., Any], options: Mapping[str, 
             "bool": None if isinstance(value, bool) else "true or false",
         }.get(kind.removesuffix(" | None"))  # fmt: skip
         if expected:
-            raise GraphshiftError(f"{where}: {name} is {value!r}; expected {expected}{', or none' if optional else ''}.")
+            expected += ", or none" if optional else ""
+            raise GraphshiftError(f"{where}: {name} is {value!r}; expected {expected}.")

@@ -74,7 +74,8 @@ class SparsePolicy:
         self._shared = torch.zeros(3, num_nodes, dtype=dtype)  # the same of all other slots of a row
         # mass = Σ exp(logit − top) over the entries of a row, and top is near its largest logit: nothing overflows.
         self._top = torch.zeros(num_nodes, dtype=dtype)
-        self._drawn: tuple[Tensor | None, int, Tensor | None] = (None, 0, None)  # the latest draw, where its entries are
+        # The latest draw, its version, and where its entries are.
+        self._drawn: tuple[Tensor | None, int, Tensor | None] = (None, 0, None)
         self._mass = torch.zeros(num_nodes, dtype=dtype)
 
     @property
