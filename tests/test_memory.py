@@ -101,6 +101,23 @@ def test_low_memory_needs_less(data: ShiftDataset, backbone: str) -> None:
     assert total(data, **given, low_memory=True) < total(data, **given)
 
 
+@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat", "gcnii"])
+def test_low_memory_keeps_the_activations_of_one_view(data: ShiftDataset, backbone: str) -> None:
+    def activations(**given: Any) -> int:
+        settings = validated({"backbone": backbone, "explorer": "random", "hidden_channels": 64} | given)
+        return estimate(data, settings, resident=0).parts["activations"]
+
+    assert activations(explorers=8, low_memory=True) == activations(explorers=2, low_memory=True)
+    assert activations(explorers=8) > 2 * activations(explorers=2)
+
+
+def test_a_checkpoint_copies_the_policies(data: ShiftDataset) -> None:
+    found = estimate(data, validated({"edits_per_node": 5}), resident=0)
+    assert found.moment == "a checkpoint"
+    assert found.parts["checkpoint"] == found.parts["policies"] > 0
+    assert "checkpoint" not in estimate(data, Settings(explorer="random"), resident=0).parts
+
+
 def test_a_policy_holds_16_bytes_for_every_entry(data: ShiftDataset) -> None:
     def policies(**given: Any) -> int:
         return estimate(data, validated(given), resident=0).parts["policies"]

@@ -85,12 +85,13 @@ class Graph:
 
     @property
     def _indices(self) -> Tensor:
-        return self.keys if self._ordered else self.pattern.col
+        keys: Tensor | None = self.__dict__.get("keys")
+        return self.pattern.col if keys is None else keys
 
     @cached_property
     def keys(self) -> Tensor:
         """The entries' keys, sorted. Weights follow ``pattern``; see :meth:`ordered`."""
-        return torch.sort(self._raw_keys()).values
+        return self._raw_keys() if self._ordered else torch.sort(self._raw_keys()).values
 
     def _raw_keys(self) -> Tensor:
         return self.pattern.row.long() * self.num_nodes + self.pattern.col
@@ -143,8 +144,8 @@ class Graph:
         return Normalised(Sparse(pattern, value, symmetric=self.undirected), inverse_root.square())
 
     def forget(self) -> None:
-        """Drops what can be made again: the forms that backbones multiply by."""
-        for name in ("adjacency", "degree", "normalised"):
+        """Drops what can be made again: the forms that backbones multiply by, and the keys beside the pattern."""
+        for name in ("adjacency", "degree", "normalised", *(["keys"] if "pattern" in self.__dict__ else [])):
             self.__dict__.pop(name, None)
         self.pattern.forget()
 

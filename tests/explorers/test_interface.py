@@ -104,3 +104,37 @@ def test_actions_that_are_none_are_refused(actions: torch.Tensor, complaint: str
     if actions.shape[:1] != (9,) or actions.dim() != 2:
         with pytest.raises(GraphshiftError, match="a row for each of 9 nodes"):
             SparsePolicy(9).reinforce(actions, 1.0)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_a_view_that_forgets_its_graph_makes_the_same_again(directed: bool) -> None:
+    graph = graph_of(random_data(seed=5))
+    view = Random(2, directed=directed, seed=1).propose(graph)
+    before, keys = view.graph, view.graph.keys
+    view.forget()
+    assert "graph" not in vars(view)
+    assert view.graph is not before
+    assert torch.equal(view.graph.keys, keys)
+    assert view.graph is view.graph
+    with pytest.raises(AttributeError, match="no attribute 'grahp'"):
+        _ = view.grahp
+
+
+def test_a_view_without_actions_keeps_its_graph() -> None:
+    graph = graph_of(random_data(seed=5))
+    view = View(graph, torch.empty(0, dtype=torch.int64))
+    assert graph.normalised is graph.normalised
+    view.forget()
+    assert view.graph is graph
+    assert "normalised" not in vars(graph)
+
+
+def test_a_graph_that_forgets_its_keys_makes_the_same_again() -> None:
+    graph = graph_of(random_data(weighted=True, seed=5))
+    keys, edges = graph.keys, graph.edge_index
+    graph.forget()
+    assert "keys" not in vars(graph)
+    assert graph.num_edges == keys.numel()
+    assert graph.device == keys.device
+    assert torch.equal(graph.keys, keys)
+    assert torch.equal(graph.edge_index, edges)

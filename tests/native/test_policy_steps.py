@@ -303,6 +303,18 @@ def test_top_is_near_the_largest_logit_and_mass_is_the_sum(shape: str, lr: float
 
 
 @pytest.mark.usefixtures("either")
+def test_a_row_that_is_touched_all_over_has_no_shared_logit_to_go_by() -> None:
+    policy = SparsePolicy(3, optimizer="sgd", lr=1.0)
+    policy.reinforce(torch.tensor([[1], [0], [0]]), -100.0)  # the one drawn falls to −50, the other one rises to 50
+    second = torch.tensor([[2], [2], [1]])
+    policy.reinforce(second, -100.0)  # it is certain, so it stays; what is shared by none is at 150
+    assert policy.state()["shared"][0].tolist() == [150.0] * 3
+    assert policy.state()["top"].tolist() == [50.0] * 3
+    assert policy.log_prob(second) == pytest.approx(0.0, abs=1e-6)
+    assert torch.equal(policy.sample(4, torch.Generator()).long(), second.expand(3, 4))
+
+
+@pytest.mark.usefixtures("either")
 def test_what_unlikely_entries_weigh() -> None:
     """Rows that were punished for every draw: their entries lie up to 80 below the untouched rest."""
     lowest = 0.0

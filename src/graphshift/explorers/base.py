@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -37,13 +37,32 @@ class View:
         self, graph: Graph, flips: Tensor | None = None, actions: Tensor | None = None, log_prob: float = 0.0
     ) -> None:
         self.graph, self.actions, self.log_prob = graph, actions, log_prob
+        self._again: Callable[[], Graph] | None = None
         if flips is not None:
             self.__dict__["flips"] = flips
 
     @classmethod
     def of_actions(cls, graph: Graph, actions: Tensor, log_prob: float, *, directed: bool = False) -> View:
         """The view in which the drawn pairs of ``graph`` are flipped, as :func:`apply_actions` does."""
-        return cls(graph.flip_rows(actions, directed=directed), None, actions, log_prob)
+        again = partial(graph.flip_rows, actions, directed=directed)
+        view = cls(again(), None, actions, log_prob)
+        view._again = again
+        return view
+
+    def forget(self) -> None:
+        """Drops what can be made again: the graph if its actions are known, else the forms that were made of it."""
+        if self._again is None:
+            self.graph.forget()
+        else:
+            self.__dict__.pop("graph", None)
+
+    def __getattr__(self, name: str) -> Graph:
+        # Only asked for what is not there: a graph that was forgotten is made again.
+        again: Callable[[], Graph] | None = self.__dict__.get("_again")
+        if name == "graph" and again is not None:
+            self.graph = again()
+            return self.graph
+        raise AttributeError(f"View has no attribute {name!r}")
 
     @cached_property
     def flips(self) -> Tensor:

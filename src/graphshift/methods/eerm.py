@@ -133,6 +133,9 @@ class EERMMethod(Method):
         if len(self._homes) != len(environments):
             # Explorers work on the CPU, where their 64-bit keys are at home; views move to the backbone's device.
             self._homes = [environment.graph.to(torch.device("cpu")) for environment in environments]
+            for home in self._homes if self.low_memory else ():
+                home.pattern  # noqa: B018  # views are made from it; the keys beside it are not needed
+                home.forget()
 
     def _make_explorers(self, count: int) -> None:
         self.explorers = [[self.make_explorer(m, k) for k in range(self.num_explorers)] for m in range(count)]
@@ -166,7 +169,7 @@ class EERMMethod(Method):
         graph = view.graph.to(stem.device)
         risk = environment.risk(self.backbone.propagate(stem, graph))
         if self.low_memory:
-            graph.forget()
+            view.forget()
         return risk
 
     def _risks(
