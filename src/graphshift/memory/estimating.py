@@ -150,7 +150,7 @@ def _moments(data: ShiftDataset, settings: Settings, needs: Needs) -> dict[str, 
         "policies": policies, "temporaries": 2 * stems, "views": moments["the backward pass"].get("views", 0.0),
     }  # fmt: skip
     array = max(4 * e.num_nodes * needs.looking / 4 for e in data.train)  # a pass has about four at a time
-    in_heap = needs.broken_up * (min(1.0, _IN_HEAP / array) if array else 1.0)
+    in_heap = (needs.broken_up if eerm else 1) * (min(1.0, _IN_HEAP / array) if array else 1.0)
     for parts in moments.values():
         step = _in_step(parts)
         parts["heap"] = min(_SMALL, _SMALL_SHARE * step) if settings.low_memory else _BROKEN_UP * in_heap * step

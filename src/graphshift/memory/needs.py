@@ -30,7 +30,7 @@ class Needs:
         kept, kept_entries: what autograd keeps of one view.
         busy, busy_entries: what the way back needs beside, for the view it is at.
         looking, looking_entries: what a forward pass without gradient has at a time.
-        broken_up: how many times more of the heap is lost than with arrays of one width; measured.
+        broken_up: how many times more of the heap views lose than with arrays of one width; measured.
     """
 
     form: str
