@@ -67,14 +67,14 @@ CASES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="only Linux tells a process's peak")
 def test_the_estimate_is_near_what_a_fresh_process_holds() -> None:
-    """Within −25 % and +45 % above the start: wider than the table of docs/speed.md, to hold anywhere."""
+    """Within −30 % and +55 % above the start: wider than the table of docs/speed.md, to hold anywhere."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", MEASURE, json.dumps(CASES)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
     assert found.keys() == CASES.keys()
     for name, (expected, held) in found.items():
-        assert 0.75 < expected / held < 1.45, (name, expected, held)
+        assert 0.7 < expected / held < 1.55, (name, expected, held)
 
 
 # --- by its parts ------------------------------------------------------------------------------------------------

@@ -274,6 +274,27 @@ def test_entries_are_where_the_rule_puts_them(shape: str) -> None:
             assert (int(after["count"][row]), int(after["hand"][row])) == (len(expected), hand)
 
 
+@pytest.mark.usefixtures("either")
+def test_a_hand_beside_new_room_leaves_alone_what_was_just_put_there() -> None:
+    """A row whose hand stands at its last entry gets room for one more, then draws three columns that are new."""
+    policy, own = SparsePolicy(40, optimizer="sgd", lr=1.0, max_entries=2), torch.arange(40).unsqueeze(1)
+
+    def learn(steps_ahead: list[int], reward: float) -> None:
+        policy.reinforce((own + torch.tensor(steps_ahead)) % 40, reward)
+
+    learn([1, 2, 3, 4, 5, 6, 7, 8], 0.1)  # room for nine
+    learn([9], 5.0)
+    for new in (10, 11, 12, 13):  # the hand goes over the first eight
+        learn([new], 0.1)
+    assert policy.state()["hand"].tolist() == [8] * 40
+    learn([9] * 9, 0.1)  # room for ten
+    learn([20, 21, 22], 0.1)
+    kept = policy.state()["slot"] + (policy.state()["slot"] >= own).int()
+    for row in range(40):
+        assert {(row + m) % 40 for m in (20, 21, 22)} <= set(kept[row].tolist())
+    assert policy.touched == 400
+
+
 # --- numbers that stay finite
 
 
