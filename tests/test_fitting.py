@@ -11,7 +11,15 @@ import pytest
 import graphshift as gs
 from graphshift import fitting
 from graphshift.errors import GraphshiftError, GraphshiftWarning
-from graphshift.fitting import FitRequest, complete_settings, fit, fit_in_folder, locked, result_of
+from graphshift.fitting import (
+    FitRequest,
+    complete_settings,
+    fit,
+    fit_in_folder,
+    locked,
+    remove_leftovers,
+    result_of,
+)
 from graphshift.memory import Estimate
 from graphshift.models import make_model
 from graphshift.settings import Settings, validated
@@ -352,3 +360,10 @@ def test_over_the_limit_nothing_is_written(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("costly")
 def test_a_mode_that_was_given_is_kept(tmp_path: Path) -> None:
     assert fit_in_folder(eerm(low_memory=True), tmp_path / "run", memory_limit=9 * GB)["low_memory"] is True
+
+
+def test_what_safetensors_leaves_when_it_is_killed_is_removed(tmp_path: Path) -> None:
+    for name in (".tmpZnvwcN", ".tmp", ".tmpnotes", "mine.tmp"):
+        (tmp_path / name).write_text("half")
+    remove_leftovers(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {".tmp", ".tmpnotes", "mine.tmp"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping
@@ -294,7 +295,9 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _is_leftover(path: Path) -> bool:
-    """A half-written file that a killed run left (see ``storage``)."""
+    """A half-written file that a killed run left: of ``storage``, or of safetensors, which names them .tmpXXXXXX."""
+    if re.fullmatch(r"\.tmp\w{6}", path.name):
+        return True
     return path.name.startswith(tuple(f".{name}." for name in _OURS)) and path.name.endswith(".tmp")
 
 

@@ -131,18 +131,22 @@ def _moments(data: ShiftDataset, settings: Settings, needs: Needs) -> dict[str, 
         one = {id(e): _view_forms(e, edited[id(e)], needs, settings) for e in data.train}
         kept_one = {id(e): _kept(e, e.num_nodes, edited[id(e)], needs) for e in data.train}
         busy = max(_busy(e, e.num_nodes, edited[id(e)], needs) for e in data.train)
+        made, kept = explorers * sum(one.values()), explorers * sum(kept_one.values())
+        held = plain + made
         if settings.low_memory:
-            made = max(one.values()) + (
-                explorers * sum(_transposed(e, edited[id(e)], needs, settings) for e in data.train)
-            )
-            kept = max(kept_one.values())
-        else:
-            made, kept = explorers * sum(one.values()), explorers * sum(kept_one.values())
-        views = {"views": plain + made, "policies": policies}
+            made, kept = max(one.values()), max(kept_one.values())
+            # All views are proposed, then looked at; a graph that was looked at is dropped, and made again when it is
+            # its turn on the way back. Actions stay. Where there are none, the graph stays.
+            looked = {"views": plain + made, "policies": policies, "temporaries": looking}
+            moments["a look at the views"] = way_back | looked
+            actions = explorers * sum(4 * e.num_nodes * settings.edits_per_node for e in data.train)
+            single = max(_view(e, edited[id(e)], settings) for e in data.train)
+            held = made + (plain if settings.explorer == "gradient" else min(actions + single, plain))
+        views = {"views": held, "policies": policies}
         moments["the backward pass"] = way_back | views | {"activations": stems + kept, "temporaries": busy}
         moments["a step of the explorers"] = way_back | views | {"temporaries": growth}
         proposing = max(_proposing(e, edited[id(e)], needs, settings) for e in data.train)
-        before = plain + made if settings.inner_steps > 1 else 0  # the views of the step before are still there
+        before = held if settings.inner_steps > 1 else 0  # the views of the step before are still there
         moments["a proposal"] = way_back | {
             "views": plain + before, "policies": policies, "temporaries": proposing,
         }  # fmt: skip
@@ -226,11 +230,11 @@ def _view_forms(environment: Environment, entries: int, needs: Needs, settings: 
     own = sum(size for name, size in forms.items() if name != "pattern")
     if settings.explorer == "gradient":
         own += forms.get("pattern", 0)
-    return own + (0 if settings.low_memory else _transposed(environment, entries, needs, settings))
+    return own + _transposed(environment, entries, needs, settings)
 
 
 def _transposed(environment: Environment, entries: int, needs: Needs, settings: Settings) -> float:
-    """The transpose that the way back needs where a view is not its own; also low-memory mode keeps it for a step."""
+    """The transpose that the way back needs where a view is not its own."""
     directed = settings.directed_edits or not environment.graph.undirected
     if needs.form == "attention in torch" or (needs.form == "attention" and directed):
         return 8 * entries

@@ -82,7 +82,7 @@ def needs_of(network: Backbone, dropout: bool, settings: Settings) -> Needs:
         # Each layer keeps what its product with W takes and what its ReLU gives. In low-memory mode a block of √L
         # layers keeps its input alone, and one block at a time is computed again.
         block = max(math.isqrt(depth), 1) if settings.low_memory and settings.method == "eerm" else depth
-        inputs = math.ceil(depth / block) if block < depth else 0
+        inputs = math.ceil(depth / block) - 1  # the first block's is the stem
         kept = (inputs + (3 if dropout else 2) * block) * width
         return Needs("normalised", width, width, kept=kept, busy=5 * width, looking=4 * width)
     if isinstance(network, GPRGNN):
