@@ -120,6 +120,14 @@ class Environment:
         copy.__dict__.update(changes)
         return copy
 
+    def without(self, columns: Sequence[int]) -> Environment:
+        """A copy whose features are zero in some columns: what a model that leans on them then loses."""
+        gone = torch.zeros(self.num_features, dtype=torch.bool, device=self.mask.device)
+        gone[torch.as_tensor(list(columns), dtype=torch.int64, device=gone.device)] = True
+        if isinstance(self.x, Sparse):
+            return self.replace(x=Sparse(self.x.pattern, self.x.value.masked_fill(gone[self.x.pattern.col], 0)))
+        return self.replace(x=self.x.masked_fill(gone, 0))
+
     def to(self, device: torch.device) -> Environment:
         """The same environment on another device."""
         if device == self.mask.device:

@@ -15,7 +15,7 @@ from graphshift.datasets.planted import planted
 from graphshift.datasets.planted_structure import planted_structure
 from graphshift.datasets.pubmed import pubmed_temporal
 from graphshift.datasets.tables.from_tables import from_tables
-from graphshift.datasets.twitch import twitch
+from graphshift.datasets.twitch import twitch, twitch_iid
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError
 
@@ -28,6 +28,7 @@ DATASETS: dict[str, Callable[..., ShiftDataset]] = {
     "cora": cora,
     "photo": photo,
     "twitch": twitch,
+    "twitch-iid": twitch_iid,
     "facebook100": facebook100,
     "elliptic": elliptic,
     "arxiv": arxiv,

@@ -63,6 +63,10 @@ CATALOGUE = {
             note="the paper's table counts degrees in the files' direction and cuts digits off: -o one_way=true.",
         ),
         Entry(
+            "twitch-iid", "held-out streamers of DE against those of ENGB: how much is shift", "cross-domain",
+            "as twitch", TWITCH_SOURCES,
+        ),
+        Entry(
             "facebook100", "friendships at American universities in 2005; gender", "cross-domain",
             "Traud et al. 2011", FACEBOOK_SOURCES, "sizes",
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -21,7 +23,8 @@ class Reinforce(Explorer):
     The step is w ← w + α_g ∇ log p_w(A^k) · (R − b), with R the reward and b the baseline. Without a baseline b = 0
     (Alg. 1, line 6). With ``baseline=d``, b is the running mean of past rewards, b ← d·b + (1 − d)·R, which starts at
     the first reward: it does not depend on the present actions, so the expected gradient stays the same, and its
-    variance falls.
+    variance falls. With ``normalise`` the advantage R − b is divided by its running root mean square, so that the
+    size of the step does not depend on that of the risks: variances of 1e-9 vanish beside Adam's ε otherwise.
 
     Args:
         edits_per_node: s.
@@ -29,6 +32,7 @@ class Reinforce(Explorer):
         optimizer: ``"adam"`` or ``"sgd"`` (the paper's line 6 as it stands).
         weight_decay: of the logits.
         baseline: the decay d of the running mean of rewards; None for no baseline, as in the paper.
+        normalise: divide by the running root mean square (decay d, 0.9 without a baseline), the present one included.
         entries_per_node: how many columns of a node the policy remembers what it learned about; more than s. It is the
             paper's policy exactly until a node has drawn that many different ones; then a new one takes the place of
             an old one that is less likely (see :class:`SparsePolicy`). None for no bound: memory grows with epochs.
@@ -46,6 +50,7 @@ class Reinforce(Explorer):
         optimizer: str = "adam",
         weight_decay: float = 0.0,
         baseline: float | None = None,
+        normalise: bool = False,
         entries_per_node: int | None = 64,
         directed: bool = False,
         seed: int = 0,
@@ -61,9 +66,10 @@ class Reinforce(Explorer):
                 f"{edits_per_node}, or None for no bound."
             )
         self.lr, self.optimizer, self.weight_decay, self.baseline = lr, optimizer, weight_decay, baseline
-        self.entries_per_node = entries_per_node
+        self.normalise, self.entries_per_node = normalise, entries_per_node
         self.policy: SparsePolicy | None = None
         self._mean_reward: float | None = None
+        self._mean_square: float | None = None
 
     def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
         """Draws s actions for each node and flips them. ``risk`` is not needed."""
@@ -83,19 +89,30 @@ class Reinforce(Explorer):
             mean = reward if self._mean_reward is None else self._mean_reward
             advantage = reward - mean
             self._mean_reward = self.baseline * mean + (1 - self.baseline) * reward
+        if self.normalise:
+            advantage = self._normalised(advantage)
         self._policy_for(view.graph.num_nodes).reinforce(view.actions, advantage)
 
+    def _normalised(self, advantage: float) -> float:
+        square = advantage * advantage
+        if square > 0:  # the first advantage beside a baseline is 0 and says nothing of the size of others
+            decay = 0.9 if self.baseline is None else self.baseline
+            before = square if self._mean_square is None else self._mean_square
+            self._mean_square = decay * before + (1 - decay) * square
+        return advantage / math.sqrt(self._mean_square) if self._mean_square else 0.0
+
     def reset(self) -> None:
-        """Forgets the policy and the baseline."""
-        self.policy, self._mean_reward = None, None
+        """Forgets the policy, the baseline and the size of rewards."""
+        self.policy, self._mean_reward, self._mean_square = None, None, None
 
     def state(self) -> dict[str, Tensor]:
         """The policy, its optimiser, the baseline and the generator."""
         state = super().state()
         if self.policy is not None:
             state |= {f"policy.{name}": tensor for name, tensor in self.policy.state().items()}
-        if self._mean_reward is not None:
-            state["mean_reward"] = torch.tensor(self._mean_reward, dtype=torch.float64)
+        for name, value in (("mean_reward", self._mean_reward), ("mean_square", self._mean_square)):
+            if value is not None:
+                state[name] = torch.tensor(value, dtype=torch.float64)
         return state
 
     def load_state(self, state: dict[str, Tensor]) -> None:
@@ -107,6 +124,8 @@ class Reinforce(Explorer):
             self._policy_for(policy["shared"].shape[1]).load_state(policy)
         if "mean_reward" in state:
             self._mean_reward = float(state["mean_reward"])
+        if "mean_square" in state:
+            self._mean_square = float(state["mean_square"])
 
     def _policy_for(self, num_nodes: int) -> SparsePolicy:
         if self.policy is None:

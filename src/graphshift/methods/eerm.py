@@ -93,8 +93,7 @@ class EERMMethod(Method):
         # θ is fixed until line 9, so what needs no edges is computed once for all T · K views.
         stems = [self.backbone.stem(environment.x) for environment in environments]
         for _ in range(self.inner_steps - 1):  # t = 1 … T − 1
-            views = self._propose(environments, stems)
-            self._learn(views, self._risks_only(environments, stems, views))
+            self._explore(environments, stems)
         beta = self.beta if self.beta_end is None else self.beta + (self.beta_end - self.beta) * progress
         views = self._propose(environments, stems)  # t = T, line 4
         backward = self._backward_one_view_at_a_time if self.low_memory else self._backward
@@ -105,6 +104,20 @@ class EERMMethod(Method):
             "loss": float(eerm_objective(risks, beta)), "variance": float(variance(risks)),
             "risk": float(risks.mean()), "beta": beta,
         }  # fmt: skip
+
+    def explore(self, environments: Sequence[Environment]) -> Tensor:
+        """One step of the explorers alone (lines 4 to 6): the risks of all their views. The GNN stays as it is."""
+        self._meet(environments)
+        self.backbone.train()
+        with torch.no_grad():
+            stems = [self.backbone.stem(environment.x) for environment in environments]
+        return self._explore(environments, stems)
+
+    def _explore(self, environments: Sequence[Environment], stems: Sequence[Tensor]) -> Tensor:
+        views = self._propose(environments, stems)
+        risks = self._risks_only(environments, stems, views)
+        self._learn(views, risks)
+        return risks
 
     def state(self) -> dict[str, Tensor]:
         """The GNN, its optimiser, and every explorer."""

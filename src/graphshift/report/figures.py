@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from graphshift.report.tables import LABELS
 
-__all__ = ["COLOURS", "draw_study"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["COLOURS", "draw_study", "plain", "save_both"]
 
 #: Colours that colour-blind readers can tell apart (Okabe and Ito), in the order of arms.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#7F7F7F", "#CC79A7")
@@ -62,3 +66,27 @@ def draw_study(records: Sequence[Mapping[str, Any]], path: Path, *, title: str) 
         axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(title)
     figure.savefig(path, dpi=110)
+
+
+def save_both(figure: Figure, path: Path) -> list[Path]:
+    """Saves a figure as PNG and SVG.
+
+    Args:
+        figure: what was drawn.
+        path: without suffix.
+    """
+    import matplotlib
+
+    both = [path.with_name(f"{path.name}.{suffix}") for suffix in ("png", "svg")]
+    # No date and no random ids: the same study draws the same file. Text stays text: small, searchable.
+    with matplotlib.rc_context({"svg.hashsalt": "graphshift", "svg.fonttype": "none"}):
+        figure.savefig(both[0], dpi=130)
+        figure.savefig(both[1], metadata={"Date": None})
+    return both
+
+
+def plain(axes: Axes, grid: Literal["x", "y"]) -> None:
+    """No frame, and a light grid across the values, behind them."""
+    axes.grid(axis=grid, alpha=0.25)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)

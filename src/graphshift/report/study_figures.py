@@ -7,12 +7,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from graphshift.report.figures import COLOURS
+from graphshift.report.figures import COLOURS, plain, save_both
 from graphshift.report.study_tables import rule_label
 from graphshift.report.tables import LABELS
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["draw_figures"]
@@ -36,22 +35,11 @@ def draw_figures(summary: Summary, rows: Mapping[str, Rows], folder: Path) -> li
     for entry in summary["selections"]:
         rule = entry["rule"]
         if rows[rule]:
-            written += _save(_environments(summary, rows[rule], rule), folder / f"environments-{rule}")
-            written += _save(_seeds(summary, rows[rule], rule), folder / f"seeds-{rule}")
+            written += save_both(_environments(summary, rows[rule], rule), folder / f"environments-{rule}")
+            written += save_both(_seeds(summary, rows[rule], rule), folder / f"seeds-{rule}")
         if any(t["selection"] == rule and t["score"] is not None for t in summary["tuning"]):
-            written += _save(_tuning(summary, rule), folder / f"tuning-{rule}")
+            written += save_both(_tuning(summary, rule), folder / f"tuning-{rule}")
     return written
-
-
-def _save(figure: Figure, path: Path) -> list[Path]:
-    import matplotlib
-
-    both = [path.with_name(f"{path.name}.{suffix}") for suffix in ("png", "svg")]
-    # No date and no random ids: the same study draws the same file. Text stays text: small, searchable.
-    with matplotlib.rc_context({"svg.hashsalt": "graphshift", "svg.fonttype": "none"}):
-        figure.savefig(both[0], dpi=130)
-        figure.savefig(both[1], metadata={"Date": None})
-    return both
 
 
 class _Style:
@@ -80,12 +68,6 @@ def _new(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
-
-
-def _plain(axes: Axes, grid: str) -> None:
-    axes.grid(axis=grid, alpha=0.25)  # type: ignore[arg-type]
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _title(summary: Summary, what: str, rule: str) -> str:
@@ -127,7 +109,7 @@ def _environments(summary: Summary, rows: Rows, rule: str) -> Figure:
     axes.set_xlim(-0.6, len(tests) - 0.4)
     axes.set(xlabel="test environment", ylabel=style.label)
     axes.set_title(_title(summary, "each unseen environment (points: runs; bar: mean ± std)", rule), fontsize=10)
-    _plain(axes, "y")
+    plain(axes, "y")
     figure.legend(loc="outside lower center", ncols=min(3, len(style.arms) + 1), frameon=False, fontsize=8.5)
     return figure
 
@@ -158,7 +140,7 @@ def _seeds(summary: Summary, rows: Rows, rule: str) -> Figure:
                              label=f"in-domain limit, {backbone}")  # fmt: skip
         axes.set(xlabel=style.label, title=name)
         axes.title.set_fontsize(10)
-        _plain(axes, "x")
+        plain(axes, "x")
     both[0].set_yticks(list(places.values()), list(places))
     both[0].set_ylim(-0.6, len(arms) - 0.4)
     figure.suptitle(_title(summary, "each run (bar: mean; grey lines join the same seeds)", rule), fontsize=10)
@@ -198,7 +180,7 @@ def _tuning(summary: Summary, rule: str) -> Figure:
         axes.set_xlim(-0.6, len(values) - 0.4)
         axes.set_xlabel(name)
         axes.tick_params(labelsize=8)
-        _plain(axes, "y")
+        plain(axes, "y")
         if i % columns == 0:
             axes.set_ylabel(f"{rule} {style.label}")
     failed = sum(t["failed"] for t in summary["tuning"] if t["selection"] == rule)

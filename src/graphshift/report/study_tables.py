@@ -12,7 +12,16 @@ from typing import Any
 from graphshift.report.tables import LABELS, print_table, show_score
 from graphshift.studies import NOT_ALLOWED
 
-__all__ = ["StudyTable", "as_csv", "as_latex", "as_markdown", "as_text", "main_tables", "study_tables"]
+__all__ = [
+    "StudyTable",
+    "as_csv",
+    "as_latex",
+    "as_markdown",
+    "as_text",
+    "main_tables",
+    "markdown_table",
+    "study_tables",
+]
 
 Summary = Mapping[str, Any]
 
@@ -54,8 +63,8 @@ def _scores(summary: Summary, rule: str) -> StudyTable:
         difference = arm["difference"]["mean_test"]
         row = [
             arm["arm"],
-            *(_spread(arm[key], metric) for key in ("val", "mean_test", "worst_test")),
-            *_against(difference, metric),
+            *(show_spread(arm[key], metric) for key in ("val", "mean_test", "worst_test")),
+            *show_difference(difference, metric),
         ]
         row += [arm["gap_closed"]["text"] if arm["gap_closed"] else "–"] if with_gap else []
         rows.append([*row, str(arm["failed"])])
@@ -89,7 +98,7 @@ def _side_by_side(summary: Summary) -> StudyTable:
     found = {(arm["arm"], arm["selection"]): arm for arm in summary["arms"]}
     names = list(dict.fromkeys(arm["arm"] for arm in summary["arms"]))
     rows = [
-        [name, *(_spread(found[name, rule][key], metric) for rule in rules for key in ("mean_test", "worst_test"))]
+        [name, *(show_spread(found[name, rule][key], metric) for rule in rules for key in ("mean_test", "worst_test"))]
         for name in names
     ]
     heads = [f"{kind} test, {rule_label(summary, rule)}" for rule in rules for kind in ("mean", "worst")]
@@ -99,7 +108,7 @@ def _side_by_side(summary: Summary) -> StudyTable:
 def _environments(summary: Summary, rule: str) -> StudyTable:
     metric = summary["metric"]
     rows = [
-        [arm["arm"], *(_spread(arm["environments"][name], metric) for name in summary["tests"])]
+        [arm["arm"], *(show_spread(arm["environments"][name], metric) for name in summary["tests"])]
         for arm in summary["arms"]
         if arm["selection"] == rule
     ]
@@ -156,14 +165,16 @@ def show_settings(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in settings.items()) or "–"
 
 
-def _spread(both: Mapping[str, Any], metric: str) -> str:
+def show_spread(both: Mapping[str, Any], metric: str) -> str:
+    """Mean ± standard deviation."""
     if both["mean"] is None:
         return "–"
     scale = 100 if "%" in LABELS[metric] else 1
     return f"{show_score(both['mean'], metric)} ± {scale * both['std']:.{1 if scale == 100 else 4}f}"
 
 
-def _against(difference: Mapping[str, Any] | None, metric: str) -> list[str]:
+def show_difference(difference: Mapping[str, Any] | None, metric: str) -> list[str]:
+    """The difference with its interval, its p value, and pairs won, tied and lost."""
     if difference is None:
         return ["–", "–", "–"]
     scale, digits = (100, 1) if "%" in LABELS[metric] else (1, 4)
@@ -185,17 +196,20 @@ def as_text(summary: Summary) -> str:
     return text.getvalue()
 
 
-def as_markdown(summary: Summary) -> str:
-    """All tables and findings as Markdown."""
+def markdown_table(table: StudyTable) -> str:
+    """One table as Markdown."""
 
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
-    parts = []
-    for table in study_tables(summary):
-        rule = "| --- |" + " ---: |" * (len(table.columns) - 1)
-        lines = [f"**{table.title}**", "", line(table.columns), rule, *map(line, table.rows)]
-        parts.append("\n".join([*lines, *(["", f"*{table.note}*"] if table.note else [])]))
+    rule = "| --- |" + " ---: |" * (len(table.columns) - 1)
+    lines = [f"**{table.title}**", "", line(table.columns), rule, *map(line, table.rows)]
+    return "\n".join([*lines, *(["", f"*{table.note}*"] if table.note else [])])
+
+
+def as_markdown(summary: Summary) -> str:
+    """All tables and findings as Markdown."""
+    parts = [markdown_table(table) for table in study_tables(summary)]
     parts.append("\n".join(f"- {finding['text']}" for finding in summary["findings"]))
     return "\n\n".join(filter(None, parts)) + "\n"
 

@@ -74,7 +74,7 @@ def _blank(job: Job) -> dict[str, Any]:
         "data_seed": job.data_seed, "seed": job.settings["seed"], "trial": job.trial, "tuned": dict(job.tuned),
         "environment": job.environment, "settings": dict(job.settings), "status": None, "reason": None, "metric": None,
         "selections": {}, "majority": {}, "seconds": None, "seconds_per_epoch": None, "peak_rss_mb": None,
-        "variance": None, "threads": torch.get_num_threads(), "version": __version__,
+        "variance": None, "curve": None, "threads": torch.get_num_threads(), "version": __version__,
     }  # fmt: skip
 
 
@@ -93,13 +93,31 @@ def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
             "epoch": epoch, "score": score, "val": fmean(val) if val else None,
             "tests": {e.name: _finite(model.score(e), e.name) for e in data.tests} if final else {},
         }  # fmt: skip
+        if final:
+            selections[rule] |= _on_training(model, data)
     variances = [row["variance"] for row in model.history_ if "variance" in row]
     return {
         "selections": selections,
         "majority": {e.name: e.majority for e in data.tests if e.majority is not None} if final else {},
         "seconds": model.seconds_, "seconds_per_epoch": seconds_per_epoch(model),
-        "variance": fmean(variances) if variances else None,
+        "variance": fmean(variances) if variances else None, "curve": _curve(model) if final else None,
     }  # fmt: skip
+
+
+def _on_training(model: Model, data: ShiftDataset) -> dict[str, float | None]:
+    """The score on the training data, and without the columns that the dataset knows to be spurious (Fig. 2b)."""
+    columns = data.facts.get("spurious_columns")
+    without = None if columns is None else fmean(model.score(e.without(columns)) for e in data.train)
+    return {"train": fmean(model.score(e) for e in data.train), "train_without_spurious": without}
+
+
+def _curve(model: Model) -> dict[str, list[float]] | None:
+    """Where mean and variance of the risks go during training, at about twenty epochs."""
+    rows = [row for row in model.history_ if "variance" in row]
+    if not rows:
+        return None
+    kept = [rows[round(i)] for i in torch.linspace(0, len(rows) - 1, min(len(rows), 21)).tolist()]
+    return {name: [float(f"{row[name]:.4g}") for row in kept] for name in ("epoch", "risk", "variance")}
 
 
 def seconds_per_epoch(model: Model) -> float:

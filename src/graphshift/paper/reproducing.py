@@ -1,0 +1,113 @@
+"""Runs items: their studies, each in its own folder, and what needs no training. What cannot be run says why."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graphshift.datasets.catalogue import CATALOGUE
+from graphshift.datasets.reading.files import data_directory
+from graphshift.errors import GraphshiftError, GraphshiftWarning
+from graphshift.paper.experiments import EXPERIMENTS, Experiment
+from graphshift.paper.items import Item
+from graphshift.paper.settings import SETTINGS, Size, plan_of
+from graphshift.storage import read_json
+from graphshift.studies import flat, run_study
+from graphshift.studies.ledger import Ledger
+
+__all__ = ["Finished", "absent", "finished", "run_experiment", "settings_of"]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A study of an experiment that was run to its end, as its folder holds it.
+
+    Attributes:
+        experiment: of which.
+        setting: in which.
+        summary: of the study.
+        rows: its final runs, as the rule ``val`` sees them.
+    """
+
+    experiment: Experiment
+    setting: str
+    summary: Mapping[str, Any]
+    rows: list[dict[str, Any]] = field(repr=False)
+
+    @property
+    def arms(self) -> list[str]:
+        """The names of its arms, in order."""
+        return [arm["arm"] for arm in self.summary["arms"]]
+
+    def of(self, arm: str) -> list[dict[str, Any]]:
+        """The final runs of an arm."""
+        return [row for row in self.rows if row["arm"] == arm]
+
+
+def settings_of(item: Item, chosen: Sequence[str] | None) -> list[tuple[Experiment, str]]:
+    """The studies that an item shows: each of its experiments in each setting that was asked for and that it has."""
+    for name in chosen or ():
+        if name not in SETTINGS:
+            raise GraphshiftError(f"--settings has {name!r}; expected some of {', '.join(SETTINGS)}.")
+    found = [(EXPERIMENTS[e], s) for s in SETTINGS for e in item.experiments if s in EXPERIMENTS[e].settings]
+    return [(e, s) for e, s in found if chosen is None or s in chosen]
+
+
+def absent(dataset: str, data_dir: Path | None) -> str | None:
+    """Why a dataset cannot be had on this machine; None if it can."""
+    folder = data_directory(data_dir)
+    # Facebook-100 does without the schools that are not there, as long as it can train and validate.
+    missing = [s.path for s in CATALOGUE[dataset].sources if not (folder / s.path).is_file()]
+    if not missing or (dataset == "facebook100" and len(missing) < len(CATALOGUE[dataset].sources)):
+        return None
+    return (
+        f"{len(missing)} of {len(CATALOGUE[dataset].sources)} files of {dataset} are not in {folder} "
+        f"(as {missing[0]}); "
+        f"`graphshift data fetch {dataset}` gets them or says where they are"
+    )
+
+
+def run_experiment(
+    experiment: Experiment, setting: str, folder: Path, size: Size, *, data_dir: Path | None = None,
+    workers: int = 1, threads: int | None = None, force: bool = False, retry_failed: bool = False,
+    progress: bool = True, command: Sequence[str] = (), report: Callable[[Any, Path], Any] | None = None,
+) -> Finished:  # fmt: skip
+    """Runs an experiment in a setting, or what is left of it.
+
+    Args:
+        experiment, setting, size, data_dir: what :func:`plan_of` takes.
+        folder: the study's folder will be ``folder/EXPERIMENT/SETTING``.
+        workers, threads, force, retry_failed, progress, command: what :func:`~graphshift.studies.run_study` takes.
+        report: called with the study and its folder.
+    """
+    place = folder / experiment.name / setting
+    with quiet():
+        study = run_study(
+            plan_of(experiment, setting, size, data_dir), place, workers=workers, threads=threads, force=force,
+            retry_failed=retry_failed, progress=progress, command=command,
+        )  # fmt: skip
+    if report is not None:
+        report(study, place)
+    return Finished(experiment, setting, study.summary, study.rows())
+
+
+def finished(experiment: Experiment, setting: str, folder: Path) -> Finished | None:
+    """What an earlier run left; None where there is none, or where it did not come to its end."""
+    place = folder / experiment.name / setting
+    if not (place / "summary.json").is_file():
+        return None
+    summary = read_json(place / "summary.json")
+    records = Ledger(place / "results.jsonl").records
+    return Finished(experiment, setting, summary, flat(list(records.values()), "val"))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Draws that are degenerate are part of the experiment; they are counted, not warned of one by one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GraphshiftWarning)
+        yield

@@ -1,0 +1,134 @@
+"""The settings that an experiment is run in: as published, as the paper says, fairly, and taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphshift.errors import GraphshiftError
+from graphshift.paper.experiments import Experiment
+from graphshift.settings import EERM_ONLY, LEARNING_ONLY
+from graphshift.studies import Arm, Plan, crossed_arms
+
+__all__ = ["SETTINGS", "Size", "plan_of"]
+
+#: Every setting and what it stands for.
+SETTINGS: dict[str, str] = {
+    "published": "the authors' code: its settings and its quirks, each a named option",
+    "paper": "Algorithm 1 and the paper's text; ERM has EERM's learning rate",
+    "fair": "strong backbones, undirected edits, the same number of tuning trials for every arm",
+    "ablation": "on the published data: normalised or not, which learning rate, explorers learned, random or none",
+}
+
+#: The authors' GCN neither normalises nor adds self-loops.
+_UNNORMALISED = {"gcn": "gcn-unnormalised"}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much to run; None leaves it to the experiment."""
+
+    seeds: int | None = None
+    data_seeds: int | None = None
+    trials: int | None = None
+    epochs: int | None = None
+
+    @staticmethod
+    def quick() -> Size:
+        """Enough to see that everything runs: its numbers mean nothing."""
+        return Size(seeds=2, data_seeds=2, trials=2, epochs=10)
+
+
+def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | None = None) -> Plan:
+    """The plan of an experiment in a setting.
+
+    Args:
+        experiment: of :data:`~graphshift.paper.experiments.EXPERIMENTS`.
+        setting: of :data:`SETTINGS`.
+        size: how much of it to run.
+        data_dir: where the raw files are.
+    """
+    if setting not in experiment.settings:
+        raise GraphshiftError(
+            f"{experiment.name}: setting is {setting!r}; expected one of {', '.join(experiment.settings)}."
+        )
+    arms, options, trials = _MAKERS[setting](experiment)
+    if size.epochs is not None:
+        arms = [Arm(a.name, {**a.settings, "epochs": size.epochs}, a.space, a.baseline) for a in arms]
+    trials = trials if size.trials is None or trials == 0 else size.trials
+    data_seeds = experiment.data_seeds
+    if data_seeds is not None and size.data_seeds is not None:
+        data_seeds = size.data_seeds
+    return Plan(
+        experiment.dataset, arms, range(size.seeds or experiment.seeds),
+        {**options, **({} if data_dir is None else {"data_dir": str(data_dir)})},
+        data_seeds=None if data_seeds is None else range(data_seeds), trials=trials,
+    )  # fmt: skip
+
+
+_Made = tuple[list[Arm], dict[str, Any], int]
+
+
+def _published(experiment: Experiment) -> _Made:
+    backbone = _UNNORMALISED.get(experiment.backbone, experiment.backbone)
+    own = {"erm": {**experiment.eerm, **experiment.erm}, "eerm": {**experiment.eerm, **_code(experiment)}}
+    arms = [_arm(experiment, method, backbone, own[method], experiment.backbone) for method in experiment.methods]
+    return arms, {**experiment.options, **experiment.code_options}, 0
+
+
+def _code(experiment: Experiment) -> dict[str, Any]:
+    """What the authors' code does to EERM."""
+    grown = {"beta_end": experiment.beta_grows * experiment.eerm["beta"]} if experiment.beta_grows != 1 else {}
+    return {**experiment.code, **grown}
+
+
+def _paper(experiment: Experiment) -> _Made:
+    settings = {**experiment.eerm, **experiment.text}
+    own = {"erm": settings, "eerm": {**settings, "directed_edits": True}}
+    arms = [_arm(experiment, method, experiment.backbone, own[method]) for method in experiment.methods]
+    return arms, {**experiment.options, **experiment.text_options}, 0
+
+
+def _fair(experiment: Experiment) -> _Made:
+    fixed = {n: v for n, v in experiment.eerm.items() if n in ("explorers", "num_layers", "backbone_options")}
+    arms = crossed_arms(
+        ["erm", "eerm"], [experiment.backbone], ["reinforce", "random"], common={**experiment.common, **fixed}
+    )  # fmt: skip
+    return arms, dict(experiment.options), experiment.trials
+
+
+def _ablation(experiment: Experiment) -> _Made:
+    """With and without normalisation; ERM at both learning rates; explorers learned or random.
+
+    Explorers that forget at every epoch, as in the authors' code, draw uniformly when the GNN steps: they are random.
+    """
+    eerm = experiment.eerm
+    code = {n: v for n, v in _code(experiment).items() if n != "reset_explorers"}
+    arms = []
+    for own in dict.fromkeys((_UNNORMALISED.get(experiment.backbone, experiment.backbone), experiment.backbone)):
+        rates = dict.fromkeys((eerm["lr"], experiment.erm.get("lr", eerm["lr"])))  # EERM's first: the baseline
+        arms += [_arm(experiment, "erm", own, {**eerm, "lr": lr}, f"lr {lr:g}, {own}") for lr in rates]
+        for label, change in _EXPLORERS.items():
+            arms.append(_arm(experiment, "eerm", own, {**eerm, **code, **change}, f"{label}, {own}"))
+    return arms, {**experiment.options, **experiment.code_options}, 0
+
+
+_EXPLORERS: dict[str, Mapping[str, Any]] = {"learned": {}, "random": {"explorer": "random"}}
+
+_MAKERS: dict[str, Callable[[Experiment], _Made]] = {
+    "published": _published, "paper": _paper, "fair": _fair, "ablation": _ablation,
+}  # fmt: skip
+
+
+def _arm(
+    experiment: Experiment, method: str, backbone: str, settings: Mapping[str, Any], label: str | None = None
+) -> Arm:
+    """An arm without what means nothing to it: β to ERM, a learning rate to random explorers."""
+    chosen = {**experiment.common, **settings}
+    idle: set[str] = set(EERM_ONLY) if method == "erm" else set()
+    if chosen.get("explorer") == "random":
+        idle |= set(LEARNING_ONLY)
+    kept = {name: value for name, value in chosen.items() if name not in idle}
+    return Arm(f"{method.upper()}, {label or backbone}", {"method": method, "backbone": backbone, **kept})

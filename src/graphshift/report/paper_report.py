@@ -1,0 +1,105 @@
+"""Writes down an item of the paper: tables as text and Markdown, figures as PNG and SVG."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from graphshift.datasets import load
+from graphshift.datasets.statistics import dataset_statistics
+from graphshift.paper import Item
+from graphshift.paper.reproducing import Finished, quiet
+from graphshift.report.data_figures import draw_dataset
+from graphshift.report.paper_figures import draw_item
+from graphshift.report.paper_tables import item_tables
+from graphshift.report.study_tables import StudyTable, markdown_table
+from graphshift.report.tables import print_table
+from graphshift.report.toy_figure import draw_toy
+from graphshift.storage import write_text
+from graphshift.toy import run_toy
+
+__all__ = ["write_data_item", "write_item", "write_toy"]
+
+
+def write_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[StudyTable]:
+    """Writes the tables, findings and figures of an item whose studies were run; gives the tables for a terminal."""
+    findings = [
+        f"{study.experiment.name}, {study.setting}: {finding['text']}"
+        for study in studies
+        for finding in study.summary["findings"]
+    ]
+    _write(item_tables(item, studies), folder / item.name, findings)
+    draw_item(item, studies, folder / item.name)
+    return item_tables(item, studies, tests=False)
+
+
+def write_data_item(item: Item, datasets: Sequence[str], folder: Path, data_dir: Path | None) -> list[StudyTable]:
+    """Describes those datasets of an item that are there, in a table or a picture."""
+    place = folder / item.name
+    place.mkdir(parents=True, exist_ok=True)
+    tables = []
+    for name, kind in item.data:
+        if name not in datasets:
+            continue
+        options: dict[str, Any] = {} if data_dir is None else {"data_dir": str(data_dir)}
+        with quiet():
+            data = load(name, **options)
+        rows = dataset_statistics(data)
+        if kind != "table":
+            draw_dataset(data, rows, place / f"{item.name}-{name}.png", kind=kind)
+        tables.append(_statistics(item, name, data.task.metric, rows))
+    _write(tables, place)
+    return tables
+
+
+def write_toy(item: Item, folder: Path, *, quick: bool) -> list[StudyTable]:
+    """The motivating example beside its closed forms."""
+    place = folder / item.name
+    place.mkdir(parents=True, exist_ok=True)
+    result = run_toy(200, 100, repeats=3) if quick else run_toy()
+    draw_toy(result, place / "toy.png")
+
+    def theta(one: float | None, two: float | None) -> str:
+        return "any, 0" if one is None and two == 0 else "–" if two is None else f"{one:.3f}, {two:.3f}"
+
+    rows = [
+        [
+            row["reading"], f"{row['sigma']:g}", row["objective"] + (f" β={row['beta']:g}" if row["beta"] else ""),
+            theta(row["theta1"], row["theta2"]), theta(row["closed_theta1"], row["closed_theta2"]),
+            theta(row["paper_theta1"], row["paper_theta2"]),
+        ]
+        for row in result.rows()
+    ]  # fmt: skip
+    columns = ["reading", "σ", "objective", "learned θ1, θ2", "closed form", "paper claims"]
+    tables = [StudyTable(f"{item.name}: {item.title}", columns, rows, "readings: see the page on the toy example.")]
+    _write(tables, place)
+    return tables
+
+
+def _statistics(item: Item, name: str, metric: str, rows: Sequence[dict[str, Any]]) -> StudyTable:
+    columns = ["environment", "role", "nodes", "counted", "edges", "features", "classes", "density", "mean degree",
+               "largest degree", "largest class (%)", "homophily"]  # fmt: skip
+    cells = [
+        [
+            row["environment"], row["role"], f"{row['nodes']:,}", f"{row['counted']:,}", f"{row['edges']:,}",
+            f"{row['features']:,}", str(row["classes"]), f"{row['density']:.4f}", f"{row['average_degree']:.1f}",
+            f"{row['maximum_degree']:,}", "–" if row["majority"] is None else f"{100 * row['majority']:.1f}",
+            "–" if row["homophily"] is None else f"{row['homophily']:.2f}",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return StudyTable(f"{item.name}: {name} (metric: {metric})", columns, cells)
+
+
+def _write(tables: Sequence[StudyTable], place: Path, findings: Sequence[str] = ()) -> None:
+    place.mkdir(parents=True, exist_ok=True)
+    text = io.StringIO()
+    for table in tables:
+        print_table(table.title, table.columns, table.rows, note=table.note, file=text)
+        text.write("\n")
+    text.write("".join(f"{finding}\n" for finding in findings))
+    write_text(place / "table.txt", text.getvalue())
+    parts = [markdown_table(table) for table in tables] + ["\n".join(f"- {finding}" for finding in findings)]
+    write_text(place / "table.md", "\n\n".join(filter(None, parts)) + "\n")

@@ -1,0 +1,113 @@
+"""Tables of the paper's items: what was measured in each setting, beside what was published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from graphshift.paper import PUBLISHED, Item, Published
+from graphshift.paper.reproducing import Finished
+from graphshift.report.study_tables import StudyTable, show_difference, show_settings, show_spread
+from graphshift.report.tables import LABELS, show_score
+from graphshift.studies.statistics import spread
+
+__all__ = ["item_tables"]
+
+
+def item_tables(item: Item, studies: Sequence[Finished], *, tests: bool = True) -> list[StudyTable]:
+    """An item's tables: scores for each experiment; then, if it shows them, the spurious columns; then what was tuned.
+
+    Args:
+        item: which.
+        studies: of its experiments, as far as they were run.
+        tests: with a column for each test, which may be too wide for a terminal.
+    """
+    tables = []
+    for name in item.experiments:
+        own = [study for study in studies if study.experiment.name == name]
+        if own:
+            tables.append(_scores(item, own, tests))
+    if "spurious" in item.shows and any(row["train_without_spurious"] is not None for s in studies for row in s.rows):
+        tables.append(_spurious(item, studies))
+    if any(arm["chosen"] for study in studies for arm in study.summary["arms"]):
+        tables.append(_chosen(item, studies))
+    return tables
+
+
+def _scores(item: Item, studies: Sequence[Finished], with_tests: bool) -> StudyTable:
+    name, metric = studies[0].experiment.name, studies[0].summary["metric"]
+    published = [p for p in PUBLISHED if p.experiment == name]
+    tests = list(dict.fromkeys(t for p in published for t in p.tests)) if published else []
+    tests += [t for t in studies[0].summary["tests"] if t not in tests]
+    tests = tests if with_tests else []
+    rows = [_published_row(p, tests) for p in published]
+    for study in studies:
+        for arm in study.summary["arms"]:
+            scores = arm["environments"]
+            rows.append(
+                [
+                    study.setting, arm["arm"],
+                    *(show_spread(scores[t], metric) if t in scores else "–" for t in tests),
+                    show_spread(arm["mean_test"], metric), show_spread(arm["worst_test"], metric),
+                    show_difference(arm["difference"]["mean_test"], metric)[0], str(arm["runs"]),
+                ]
+            )  # fmt: skip
+    shares = studies[0].summary["majority"]
+    if shares:
+        own = [show_score(shares.get(t), "accuracy") for t in tests]
+        rows.append(["–", "share of the largest class", *own, show_score(fmean(shares.values()), "accuracy"), *"–––"])
+    columns = ["setting", "arm", *tests, "mean test", "worst test", "mean test against ERM (95 %)", "runs"]
+    return StudyTable(f"{item.name}: {name}, {LABELS[metric]}", columns, rows, _note(studies))
+
+
+def _published_row(published: Published, tests: Sequence[str]) -> list[str]:
+    cells = []
+    for test in tests:
+        mean, std = published.tests.get(test, (None, None))
+        cells.append("–" if mean is None else f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}")
+    given = [mean for mean, _ in published.tests.values()]
+    mean = published.mean if published.mean is not None else fmean(given)
+    return [published.source, published.label, *cells, f"{mean:.1f}", "–", "–", "–"]
+
+
+def _note(studies: Sequence[Finished]) -> str:
+    parts = []
+    for study in studies:
+        summary = study.summary
+        tuned = f", {summary['trials']} trials of tuning for each arm" if summary["tuning"] else ""
+        drawn = f"{len(summary['data_seeds'])} data seeds × " if summary["data_seeds"] else ""
+        parts.append(f"{study.setting}: {drawn}{len(summary['seeds'])} seeds{tuned}")
+    over = any(study.summary["data_seeds"] for study in studies)
+    return (
+        f"± standard deviation over runs. {'; '.join(parts)}. Paired t intervals{' over data seeds' if over else ''}; "
+        "epoch and setting chosen on validation."
+    )
+
+
+def _spurious(item: Item, studies: Sequence[Finished]) -> StudyTable:
+    """Training score with all columns and without the spurious ones, and what is lost (Fig. 2b and 3b)."""
+    rows = []
+    for study in studies:
+        metric = study.summary["metric"]
+        for arm in study.arms:
+            own = [row for row in study.of(arm) if row["train_without_spurious"] is not None]
+            if not own:
+                continue
+            both = [spread([row[key] for row in own]) for key in ("train", "train_without_spurious")]
+            lost = spread([row["train"] - row["train_without_spurious"] for row in own])
+            cells = [show_spread(value, metric) for value in (*both, lost)]
+            rows.append([study.experiment.name, study.setting, arm, *cells])
+    columns = ["experiment", "setting", "arm", "all columns", "without the spurious ones", "lost"]
+    return StudyTable(
+        f"{item.name}: training accuracy (%) at the chosen epoch", columns, rows,
+        "± standard deviation over runs; the spurious columns are zeroed at inference alone.",
+    )  # fmt: skip
+
+
+def _chosen(item: Item, studies: Sequence[Finished]) -> StudyTable:
+    rows: list[list[str]] = []
+    for study in studies:
+        arms: Sequence[Mapping[str, Any]] = study.summary["arms"]
+        rows += [[study.experiment.name, arm["arm"], show_settings(arm["chosen"])] for arm in arms if arm["chosen"]]
+    return StudyTable(f"{item.name}: settings chosen on validation", ["experiment", "arm", "chosen"], rows)
