@@ -22,13 +22,16 @@ def error_console() -> Console:
 
 
 @contextmanager
-def progress_bar(title: str, total: int, *, enabled: bool) -> Iterator[Callable[[dict[str, Any]], None] | None]:
-    """A bar for epochs; yields the function that takes each epoch's row, or None if there is no bar.
+def progress_bar(
+    title: str, total: int, *, enabled: bool, unit: str = "epochs"
+) -> Iterator[Callable[[dict[str, Any]], None] | None]:  # fmt: skip
+    """A bar; yields the function that takes each epoch's row, or None if there is no bar.
 
     Args:
         title: what is under way.
         total: how many epochs.
         enabled: False shows nothing.
+        unit: what is counted, if not epochs; a row's ``epoch`` is how many are done.
     """
     if not enabled:
         yield None
@@ -36,7 +39,7 @@ def progress_bar(title: str, total: int, *, enabled: bool) -> Iterator[Callable[
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("epochs"),
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit),
         TimeRemainingColumn(), TextColumn("{task.fields[numbers]}"),
     )  # fmt: skip
     console = error_console()

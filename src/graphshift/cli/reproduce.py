@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +26,7 @@ def reproduce(
     item: Annotated[str, typer.Argument(metavar="ITEM", help="a table or figure, as fig2; `all`; or `list`")],
     settings: Annotated[
         str | None,
-        typer.Option("--settings", metavar="NAMES", help="of published, paper, fair, ablation; default: all it has"),
+        typer.Option("--settings", metavar="NAMES", help="of those that `list` shows; default: all"),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="small: shows that it runs, its numbers mean nothing")] = False,
     seeds: Annotated[int | None, typer.Option("--seeds", metavar="N", min=1, help="of the runs of each arm")] = None,
@@ -58,64 +61,121 @@ def reproduce(
     size = Size(seeds or size.seeds, data_seeds or size.data_seeds, trials or size.trials, size.epochs)
     place = out / "quick" if quick else out
     chosen = None if settings is None else [name.strip() for name in settings.split(",") if name.strip()]
-    shown = 0
-    for one in ITEMS.values() if item == "all" else (find(item),):
-        tables = _one(
-            one, chosen, place, size, quick=quick, show=show, data_dir=data_dir, workers=workers,
-            threads=threads_per_worker, retry_failed=retry_failed, force=force,
-        )  # fmt: skip
-        shown += len(tables)
-    if not shown:
+    how = _How(place, size, chosen, quick, show, data_dir, workers, threads_per_worker, retry_failed, force)
+    wanted = list(ITEMS.values()) if item == "all" else [find(item)]
+    if not sum(len(_one(one, how)) for one in wanted):
         raise GraphshiftError(f"{item}: nothing of it can be shown here; see the notes above.")
 
 
-def _one(
-    item: Item, settings: list[str] | None, folder: Path, size: Size, *, quick: bool, show: bool,
-    data_dir: Path | None, workers: int, threads: int | None, retry_failed: bool, force: bool,
-) -> list[StudyTable]:  # fmt: skip
-    from graphshift.paper.reproducing import absent, finished, run_experiment, settings_of
-    from graphshift.report.paper_report import write_data_item, write_item, write_toy
-    from graphshift.report.study_report import write_report
+@dataclass(frozen=True)
+class _How:
+    """The command's options, as every kind of item needs them."""
+
+    folder: Path
+    size: Size
+    settings: list[str] | None
+    quick: bool
+    show: bool
+    data_dir: Path | None
+    workers: int
+    threads: int | None
+    retry_failed: bool
+    force: bool
+
+
+def _one(item: Item, how: _How) -> list[StudyTable]:
+    from graphshift.report.paper_report import write_toy
     from graphshift.report.tables import print_table
-    from graphshift.training import Interrupted
 
     if item.data:
-        missing = {name: why for name, _ in item.data if (why := absent(name, data_dir))}
-        for why in missing.values():
-            _note(f"{item.name}: skipped: {why}.")
-        there = [name for name, _ in item.data if name not in missing]
-        tables = write_data_item(item, there, folder, data_dir) if there else []
+        tables = _data(item, how)
     elif not item.experiments:
-        tables = write_toy(item, folder, quick=quick)
+        tables = write_toy(item, how.folder, quick=how.quick)
     else:
-        command = ["graphshift", *sys.argv[1:]]
-        studies = []
-        for experiment, setting in settings_of(item, settings):
-            found = finished(experiment, setting, folder) if show else None
-            why = None if show else absent(experiment.dataset, data_dir)
-            if why is not None:
-                _note(f"{item.name}: {experiment.name}, {setting}: skipped: {why}.")
-            elif show and found is None:
-                _note(f"{item.name}: {experiment.name}, {setting}: not finished in {folder}; run it without --show.")
-            elif not show:
-                print(f"{item.name}: {experiment.name}, {setting}", file=sys.stderr)
-                try:
-                    found = run_experiment(
-                        experiment, setting, folder, size, data_dir=data_dir, workers=workers, threads=threads,
-                        force=force, retry_failed=retry_failed, command=command, report=write_report,
-                    )  # fmt: skip
-                except Interrupted as error:
-                    again = shlex.join(word for word in command if word != "--force")  # which would start anew
-                    raise Interrupted(f"{error} Go on with: {again}") from None
-            studies += [found] if found is not None else []
-        tables = write_item(item, studies, folder) if studies else []
-        if studies and item.claim:
-            print(f"The paper: {item.claim}")
+        tables = _exploring(item, how) if item.name == "exploring" else []
+        tables += _studies(item, how)
     for table in tables:
         print_table(table.title, table.columns, table.rows, note=table.note)
     if tables:
-        print(f"{item.name}: tables and figures in {folder / item.name}")
+        print(f"{item.name}: tables and figures in {how.folder / item.name}")
     return tables
+
+
+def _data(item: Item, how: _How) -> list[StudyTable]:
+    from graphshift.paper.reproducing import absent
+    from graphshift.report.paper_report import write_data_item
+
+    missing = {name: why for name, _ in item.data if (why := absent(name, how.data_dir))}
+    for why in missing.values():
+        _note(f"{item.name}: skipped: {why}.")
+    there = [name for name, _ in item.data if name not in missing]
+    return write_data_item(item, there, how.folder, how.data_dir) if there else []
+
+
+def _studies(item: Item, how: _How) -> list[StudyTable]:
+    from graphshift.paper.reproducing import absent, finished, run_experiment, settings_of
+    from graphshift.report.paper_report import write_item
+    from graphshift.report.study_report import write_report
+
+    studies = []
+    for experiment, setting in settings_of(item, how.settings):
+        label = f"{item.name}: {experiment.name}, {setting}"
+        if how.show:
+            found = finished(experiment, setting, how.folder)
+            if found is None:
+                _note(f"{label}: not finished in {how.folder}; run it without --show.")
+                continue
+        elif why := absent(experiment.dataset, how.data_dir):
+            _note(f"{label}: skipped: {why}.")
+            continue
+        else:
+            print(label, file=sys.stderr)
+            with _going_on():
+                found = run_experiment(
+                    experiment, setting, how.folder, how.size, data_dir=how.data_dir, workers=how.workers,
+                    threads=how.threads, force=how.force, retry_failed=how.retry_failed, command=_command(),
+                    report=write_report,
+                )  # fmt: skip
+        studies.append(found)
+    if studies and item.claim:
+        print(f"The paper: {item.claim}")
+    return write_item(item, studies, how.folder) if studies else []
+
+
+def _exploring(item: Item, how: _How) -> list[StudyTable]:
+    from graphshift.paper.exploring import DATASETS, cases, explore_all, explored
+    from graphshift.paper.reproducing import absent
+    from graphshift.progress import progress_bar
+    from graphshift.report.paper_report import write_exploring
+
+    file = how.folder / item.name / "results.jsonl"
+    if how.show:
+        records = explored(file)
+    else:
+        missing = {name: why for name in DATASETS if (why := absent(name, how.data_dir))}
+        for why in missing.values():
+            _note(f"{item.name}: skipped: {why}.")
+        seeds, steps = (1, 10) if how.quick else (how.size.seeds or 3, 200)
+        wanted = cases([name for name in DATASETS if name not in missing], seeds, steps)
+        with _going_on(), progress_bar("exploring", len(wanted), enabled=True, unit="cases") as report:
+            records = explore_all(wanted, file, how.data_dir, report)
+    return write_exploring(item, records, how.folder) if records else []
+
+
+def _command() -> list[str]:
+    return ["graphshift", *sys.argv[1:]]
+
+
+@contextmanager
+def _going_on() -> Iterator[None]:
+    """Ctrl-C says how to go on."""
+    from graphshift.training import Interrupted
+
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        again = shlex.join(word for word in _command() if word != "--force")  # which would start anew
+        raise Interrupted(f"{error or 'stopped; what is done is kept.'} Go on with: {again}") from None
 
 
 def _list(data_dir: Path | None) -> None:
@@ -128,7 +188,7 @@ def _list(data_dir: Path | None) -> None:
         experiments = [EXPERIMENTS[name] for name in item.experiments]
         datasets = list(dict.fromkeys([*(e.dataset for e in experiments), *(name for name, _ in item.data)]))
         gone = [name for name in datasets if absent(name, data_dir)]
-        settings = [s for s in SETTINGS if any(s in e.settings for e in experiments)]
+        settings = [s for s in item.settings if any(s in e.settings for e in experiments)]
         rows.append([item.name, item.title, ", ".join(settings) or "–", ", ".join(gone) or "–"])
     print_table("what can be rerun", ["item", "what", "settings", "data that are absent"], rows)
     print("\n".join(f"{name}: {text}" for name, text in SETTINGS.items()))

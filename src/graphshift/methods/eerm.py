@@ -105,19 +105,31 @@ class EERMMethod(Method):
             "risk": float(risks.mean()), "beta": beta,
         }  # fmt: skip
 
-    def explore(self, environments: Sequence[Environment]) -> Tensor:
-        """One step of the explorers alone (lines 4 to 6): the risks of all their views. The GNN stays as it is."""
+    def explore(self, environments: Sequence[Environment]) -> tuple[list[list[View]], Tensor]:
+        """One step of the explorers alone (lines 4 to 6): each environment's views, and the risks of all of them.
+
+        The GNN stays as it is.
+        """
         self._meet(environments)
         self.backbone.train()
-        with torch.no_grad():
-            stems = [self.backbone.stem(environment.x) for environment in environments]
-        return self._explore(environments, stems)
+        return self._explore(environments, self._stems_only(environments))
 
-    def _explore(self, environments: Sequence[Environment], stems: Sequence[Tensor]) -> Tensor:
+    def risks_of(self, environments: Sequence[Environment], views: Sequence[Sequence[View]]) -> Tensor:
+        """The risks of any views of the environments under the present GNN, without a gradient."""
+        self.backbone.train()
+        return self._risks_only(environments, self._stems_only(environments), views)
+
+    def _stems_only(self, environments: Sequence[Environment]) -> list[Tensor]:
+        with torch.no_grad():
+            return [self.backbone.stem(environment.x) for environment in environments]
+
+    def _explore(
+        self, environments: Sequence[Environment], stems: Sequence[Tensor]
+    ) -> tuple[list[list[View]], Tensor]:  # fmt: skip
         views = self._propose(environments, stems)
         risks = self._risks_only(environments, stems, views)
         self._learn(views, risks)
-        return risks
+        return views, risks
 
     def state(self) -> dict[str, Tensor]:
         """The GNN, its optimiser, and every explorer."""

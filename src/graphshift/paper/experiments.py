@@ -50,7 +50,7 @@ class Experiment:
     trials: int = 24
 
 
-_ALL = ("published", "paper", "fair", "ablation")
+_ALL = ("published", "paper", "fair", "ablation", "explorers")
 _COMMON = {"epochs": 200, "weight_decay": 1e-3, "hidden_channels": 32, "num_layers": 2}
 
 #: The GNN steps before any explorer has learned, and they forget at every epoch; edits go one way.
@@ -141,7 +141,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment(
             "pubmed", "pubmed-temporal", "gcn",
             {"explorers": 3, "edits_per_node": 3, "beta": 1.0, "lr": 0.003, "explorer_lr": 0.005}, common=_COMMON,
-            settings=("paper", "fair", "ablation"),
+            settings=_ALL[1:],
         ),
     )
 }  # fmt: skip

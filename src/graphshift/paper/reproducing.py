@@ -53,7 +53,7 @@ def settings_of(item: Item, chosen: Sequence[str] | None) -> list[tuple[Experime
     for name in chosen or ():
         if name not in SETTINGS:
             raise GraphshiftError(f"--settings has {name!r}; expected some of {', '.join(SETTINGS)}.")
-    found = [(EXPERIMENTS[e], s) for s in SETTINGS for e in item.experiments if s in EXPERIMENTS[e].settings]
+    found = [(EXPERIMENTS[e], s) for s in item.settings for e in item.experiments if s in EXPERIMENTS[e].settings]
     return [(e, s) for e, s in found if chosen is None or s in chosen]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphshift.errors import GraphshiftError
 from graphshift.paper.experiments import Experiment
-from graphshift.settings import EERM_ONLY, LEARNING_ONLY
+from graphshift.settings import EERM_ONLY, LEARNING_ONLY, NEVER_LEARN
 from graphshift.studies import Arm, Plan, crossed_arms
 
 __all__ = ["SETTINGS", "Size", "plan_of"]
@@ -20,6 +20,7 @@ SETTINGS: dict[str, str] = {
     "paper": "Algorithm 1 and the paper's text; ERM has EERM's learning rate",
     "fair": "strong backbones, undirected edits, the same number of tuning trials for every arm",
     "ablation": "on the published data: normalised or not, which learning rate, explorers learned, random or none",
+    "explorers": "random, the paper's, ones that learn faster, ones that follow the gradient; all else equal",
 }
 
 #: The authors' GCN neither normalises nor adds self-loops.
@@ -115,10 +116,29 @@ def _ablation(experiment: Experiment) -> _Made:
     return arms, {**experiment.options, **experiment.code_options}, 0
 
 
+def _explorers(experiment: Experiment) -> _Made:
+    """The explorers side by side, on strong backbones, with undirected edits and EERM's own settings for ERM too."""
+    arms = [_arm(experiment, "erm", experiment.backbone, experiment.eerm)]
+    for label, change in _LEARNERS.items():
+        settings = {**experiment.eerm, **change}
+        arms.append(_arm(experiment, "eerm", experiment.backbone, settings, f"{label}, {experiment.backbone}"))
+    return arms, dict(experiment.options), 0
+
+
+#: See ``exploring``: what raises the variance is a high learning rate, credit of one's own and a baseline.
+_LEARNERS: dict[str, Mapping[str, Any]] = {
+    "random": {"explorer": "random"}, "learned": {},
+    "learning fast": {
+        "explorer_lr": 1.0, "credit": "difference", "explorer_baseline": 0.9, "explorer_options": {"normalise": True},
+    },
+    "gradient": {"explorer": "gradient"},
+}  # fmt: skip
+
 _EXPLORERS: dict[str, Mapping[str, Any]] = {"learned": {}, "random": {"explorer": "random"}}
 
 _MAKERS: dict[str, Callable[[Experiment], _Made]] = {
     "published": _published, "paper": _paper, "fair": _fair, "ablation": _ablation,
+    "explorers": _explorers,
 }  # fmt: skip
 
 
@@ -128,7 +148,7 @@ def _arm(
     """An arm without what means nothing to it: β to ERM, a learning rate to random explorers."""
     chosen = {**experiment.common, **settings}
     idle: set[str] = set(EERM_ONLY) if method == "erm" else set()
-    if chosen.get("explorer") == "random":
+    if chosen.get("explorer") in NEVER_LEARN:
         idle |= set(LEARNING_ONLY)
     kept = {name: value for name, value in chosen.items() if name not in idle}
     return Arm(f"{method.upper()}, {label or backbone}", {"method": method, "backbone": backbone, **kept})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_item"]
+__all__ = ["draw_exploring", "draw_item"]
+
+#: The settings whose studies change one thing at a time.
+_TAKEN_APART = ("ablation", "explorers")
 
 
 def draw_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[Path]:
@@ -24,19 +27,20 @@ def draw_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[Pat
 
     Args:
         item: which.
-        studies: of its experiments, as far as they were run; the ablation is drawn apart.
+        studies: of its experiments, as far as they were run; those that change one thing at a time are drawn apart.
         folder: where the pictures go.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
-    main = [study for study in studies if study.setting != "ablation" and study.rows]
+    main = [study for study in studies if study.setting not in _TAKEN_APART and study.rows]
     for shown in item.shows if main else ():
         figure = _DRAWN[shown](item, main)
         if figure is not None:
             written += save_both(figure, folder / f"{item.name}-{shown}")
     for study in studies:
-        if study.setting == "ablation" and study.rows:
-            written += save_both(_ablation(item, study), folder / f"{item.name}-ablation-{study.experiment.name}")
+        if study.setting in _TAKEN_APART and study.rows:
+            name = f"{item.name}-{study.setting}-{study.experiment.name}"
+            written += save_both(_taken_apart(item, study), folder / name)
     return written
 
 
@@ -130,7 +134,7 @@ def _generators(item: Item, studies: Sequence[Finished]) -> Figure:
     return figure
 
 
-def _ablation(item: Item, study: Finished) -> Figure:
+def _taken_apart(item: Item, study: Finished) -> Figure:
     """Each arm's mean test score, and where the variance of the risks goes during training."""
     figure, panels = _panels(1, 2, 5.6, 0.34 * len(study.arms) + 1.2)
     left, right = panels[0]
@@ -152,6 +156,46 @@ def _ablation(item: Item, study: Finished) -> Figure:
     plain(right, "y")
     figure.suptitle(f"{item.name}: {study.experiment.name}, one thing changed at a time", fontsize=11)
     return figure
+
+
+def draw_exploring(records: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:
+    """Draws how the variance rises as explorers learn: a row for each dataset, a column for each s and reward.
+
+    Args:
+        records: of :func:`graphshift.paper.exploring.explore_all`.
+        folder: where the picture goes.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    datasets = list(dict.fromkeys(record["dataset"] for record in records))
+    columns = list(dict.fromkeys((record["edits_per_node"], record["learner"]) for record in records))
+    columns = sorted(column for column in columns if "normalised" not in column[1])
+    rates = sorted({record["lr"] for record in records})
+    figure, panels = _panels(len(datasets), len(columns), 2.9, 1.9)
+    for i, dataset in enumerate(datasets):
+        for j, (edits, learner) in enumerate(columns):
+            axes = panels[i][j]
+            for lr in rates:
+                own = [r for r in records if (r["dataset"], r["edits_per_node"], r["learner"], r["lr"]) ==
+                       (dataset, edits, learner, lr)]  # fmt: skip
+                if not own:
+                    continue
+                ratios = [[v / r["random"] for v in r["curve"]["variance"]] for r in own]
+                means = [fmean(values) for values in zip(*ratios, strict=True)]
+                colour = COLOURS[rates.index(lr) % len(COLOURS)]
+                axes.plot(own[0]["curve"]["step"], means, color=colour, label=f"lr {lr:g}", linewidth=1.3)
+            axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
+            axes.axhline(5, color="black", linewidth=0.8, linestyle="--")
+            axes.set_yscale("log")
+            axes.set_title(f"{dataset}: s = {edits}, {learner}", fontsize=8)
+            axes.tick_params(labelsize=7)
+            plain(axes, "y")
+            if i == len(datasets) - 1:
+                axes.set_xlabel("explorer steps", fontsize=8)
+        panels[i][0].set_ylabel("variance ÷ random's", fontsize=8)
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=8.5)
+    figure.suptitle("the GNN stands still; dotted: random edits, dashed: five times their variance", fontsize=10)
+    return save_both(figure, folder / "exploring-curves")
 
 
 _DRAWN: dict[str, Callable[[Item, Sequence[Finished]], Figure | None]] = {

@@ -12,15 +12,15 @@ from graphshift.datasets.statistics import dataset_statistics
 from graphshift.paper import Item
 from graphshift.paper.reproducing import Finished, quiet
 from graphshift.report.data_figures import draw_dataset
-from graphshift.report.paper_figures import draw_item
-from graphshift.report.paper_tables import item_tables
+from graphshift.report.paper_figures import draw_exploring, draw_item
+from graphshift.report.paper_tables import exploring_table, item_tables
 from graphshift.report.study_tables import StudyTable, markdown_table
 from graphshift.report.tables import print_table
 from graphshift.report.toy_figure import draw_toy
 from graphshift.storage import write_text
 from graphshift.toy import run_toy
 
-__all__ = ["write_data_item", "write_item", "write_toy"]
+__all__ = ["write_data_item", "write_exploring", "write_item", "write_toy"]
 
 
 def write_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[StudyTable]:
@@ -33,6 +33,14 @@ def write_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[St
     _write(item_tables(item, studies), folder / item.name, findings)
     draw_item(item, studies, folder / item.name)
     return item_tables(item, studies, tests=False)
+
+
+def write_exploring(item: Item, records: Sequence[dict[str, Any]], folder: Path) -> list[StudyTable]:
+    """What explorers that learn do to the variance, beside random ones."""
+    tables = [exploring_table(records)]
+    _write(tables, folder / item.name, name="variance")
+    draw_exploring(records, folder / item.name)
+    return tables
 
 
 def write_data_item(item: Item, datasets: Sequence[str], folder: Path, data_dir: Path | None) -> list[StudyTable]:
@@ -93,13 +101,15 @@ def _statistics(item: Item, name: str, metric: str, rows: Sequence[dict[str, Any
     return StudyTable(f"{item.name}: {name} (metric: {metric})", columns, cells)
 
 
-def _write(tables: Sequence[StudyTable], place: Path, findings: Sequence[str] = ()) -> None:
+def _write(
+    tables: Sequence[StudyTable], place: Path, findings: Sequence[str] = (), *, name: str = "table"
+) -> None:  # fmt: skip
     place.mkdir(parents=True, exist_ok=True)
     text = io.StringIO()
     for table in tables:
         print_table(table.title, table.columns, table.rows, note=table.note, file=text)
         text.write("\n")
     text.write("".join(f"{finding}\n" for finding in findings))
-    write_text(place / "table.txt", text.getvalue())
+    write_text(place / f"{name}.txt", text.getvalue())
     parts = [markdown_table(table) for table in tables] + ["\n".join(f"- {finding}" for finding in findings)]
-    write_text(place / "table.md", "\n\n".join(filter(None, parts)) + "\n")
+    write_text(place / f"{name}.md", "\n\n".join(filter(None, parts)) + "\n")

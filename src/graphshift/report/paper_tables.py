@@ -12,7 +12,7 @@ from graphshift.report.study_tables import StudyTable, show_difference, show_set
 from graphshift.report.tables import LABELS, show_score
 from graphshift.studies.statistics import spread
 
-__all__ = ["item_tables"]
+__all__ = ["exploring_table", "item_tables"]
 
 
 def item_tables(item: Item, studies: Sequence[Finished], *, tests: bool = True) -> list[StudyTable]:
@@ -111,3 +111,35 @@ def _chosen(item: Item, studies: Sequence[Finished]) -> StudyTable:
         arms: Sequence[Mapping[str, Any]] = study.summary["arms"]
         rows += [[study.experiment.name, arm["arm"], show_settings(arm["chosen"])] for arm in arms if arm["chosen"]]
     return StudyTable(f"{item.name}: settings chosen on validation", ["experiment", "arm", "chosen"], rows)
+
+
+def exploring_table(records: Sequence[Mapping[str, Any]]) -> StudyTable:
+    """How far learned explorers raise the variance, and how much of it is left with other columns.
+
+    Args:
+        records: of :func:`graphshift.paper.exploring.explore_all`.
+    """
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for r in records:
+        groups.setdefault((r["dataset"], r["edits_per_node"], r["learner"], r["lr"]), []).append(r)
+    rows = []
+    for (dataset, edits, learner, lr), own in groups.items():
+        ratios, controls = ([r[key] / r["random"] for r in own] for key in ("last", "control"))
+        distinct = [fmean(values) for values in zip(*(sorted(r["distinct"]) for r in own), strict=True)]
+        spread_of = f" ({min(ratios):.1f}–{max(ratios):.1f})" if len(ratios) > 1 else ""
+        rows.append(
+            [
+                dataset, str(edits), learner, f"{lr:g}", f"{fmean(r['random'] for r in own):.1e}",
+                f"{fmean(ratios):.1f}{spread_of}", f"{fmean(controls):.1f}",
+                f"{distinct[0]:.1f} to {distinct[-1]:.1f}", str(len(own)),
+            ]
+        )  # fmt: skip
+    steps = ", ".join(str(n) for n in sorted({r["steps"] for r in records}))
+    return StudyTable(
+        f"exploring: the variance after {steps} steps of the explorers, over that under random edits",
+        ["dataset", "s", "reward", "lr", "random variance", "learned ÷ random", "other columns ÷ random",
+         "distinct pairs of a node", "seeds"],
+        rows,
+        "the GNN, trained by ERM, stands still; mean of the last tenth of the steps (range over seeds). Other columns: "
+        "the same views with random columns, repetitions kept. Distinct pairs: of the view that flips fewest and most.",
+    )  # fmt: skip
