@@ -38,7 +38,7 @@ class Bench:
     outcome: Outcome = field(default_factory=Outcome)
 
     def time(self, *jobs: Callable[[], object]) -> list[float]:
-        """The least seconds of each job, in turns."""
+        """The median seconds of each job, in turns."""
         return in_turns(jobs, rounds=self.sizes.rounds, least=self.sizes.least, budget=self.sizes.budget)
 
     def measured(

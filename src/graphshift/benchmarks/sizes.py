@@ -55,7 +55,7 @@ class Sizes:
     backbones: tuple[str, ...] = ()
     backbone_nodes: int = 100_000
     rounds: int = 7
-    least: float = 3.0
+    least: float = 5.0
     budget: float = 20.0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Sequence
+from statistics import median
 
 __all__ = ["in_turns"]
 
@@ -14,9 +15,10 @@ _LEAST_ROUNDS = 2
 def in_turns(
     jobs: Sequence[Callable[[], object]], *, rounds: int = 7, least: float = 0.0, budget: float = float("inf")
 ) -> list[float]:
-    """The least seconds of each job, run in turns after one warm-up: what the machine can do when left alone.
+    """The median seconds of each job, run in turns after one warm-up.
 
-    In turns, because a disturbance then meets all jobs alike; the least, because it can only make them slower.
+    In turns, because a disturbance then meets all jobs alike; the median, because a machine has fast moments as well as
+    slow ones, and the least of each job may come from a different one: ratios of medians vary less.
 
     Args:
         jobs: what to time.
@@ -36,4 +38,4 @@ def in_turns(
             start = time.perf_counter()
             job()
             kept.append(time.perf_counter() - start)
-    return [min(kept) for kept in times]
+    return [median(kept) for kept in times]
