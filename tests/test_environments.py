@@ -259,6 +259,31 @@ def test_a_copy_with_another_mask_counts_other_nodes() -> None:
     assert (environment.name, environment.labels.numel()) == ("Lyon", 4)
 
 
+@pytest.mark.parametrize("columns", [[], [0], [4], [1, 3], [3, 1, 3], range(5)], ids=str)
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_a_copy_without_some_columns_has_zeros_there(columns: list[int], sparse: bool) -> None:
+    data = random_data()
+    data.x = data.x * (data.x.abs() > 0.3)
+    expected = data.x.clone()
+    for column in columns:
+        expected[:, column] = 0
+    before = data.x.clone()
+    if sparse:
+        data.x = data.x.to_sparse_csr()
+    environment = Environment("Lyon", data)
+    assert environment.labels.numel() == 9
+    copy = environment.without(columns)
+    x, own = (e.x.to_dense() if sparse else e.x for e in (copy, environment))
+    assert torch.equal(x, expected)
+    assert torch.equal(own, before)  # the original is left alone
+    assert type(copy.x) is type(environment.x)
+    assert copy.graph is environment.graph
+    assert (copy.name, copy.num_features) == ("Lyon", 5)
+    assert torch.equal(copy.labels, environment.labels)
+    backbone = GCN(5, 1).eval()
+    torch.testing.assert_close(backbone(copy.x, copy.graph), backbone(expected, environment.graph))
+
+
 def test_moving() -> None:
     environment = Environment("Lyon", path())
     assert environment.to(torch.device("cpu")) is environment

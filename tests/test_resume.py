@@ -33,6 +33,9 @@ MODELS: dict[str, gs.Model] = {
     "eerm": gs.EERM(dropout=0.5, inner_steps=2, beta_end=5.0, **EERM),
     "eerm-sgd": gs.EERM(dropout=0.5, explorer_optimizer="sgd", explorer_baseline=0.9, **EERM | {"explorer_lr": 500.0}),
     "eerm-lean": gs.EERM(dropout=0.3, low_memory=True, credit="difference", explorer_weight_decay=0.1, **EERM),
+    "groupdro": gs.GroupDRO(group_lr=1.0, **SMALL),  # its weights go on
+    "dann": gs.DANN(dropout=0.5, **SMALL),  # so does its discriminator
+    "mixup": gs.Mixup(**SMALL),
     "eerm-own": gs.EERM(OwnModule(24, 4, dropout=0.3), explorer="random", selection="id_val", **EERM),
 }
 

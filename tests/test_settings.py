@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from graphshift.backbones import GCN
 from graphshift.errors import GraphshiftError
-from graphshift.models import EERM, ERM
-from graphshift.settings import EERM_ONLY, Settings, validated
+from graphshift.models import METHODS, Model
+from graphshift.settings import EERM_ONLY, OWNERS, Settings, idle_settings, validated
 
 
 def message(values: dict[str, Any], where: str = "") -> str:
@@ -41,7 +42,7 @@ def message(values: dict[str, Any], where: str = "") -> str:
         ("clip", 0, "greater than 0"),
         ("patience", 0, "greater than or equal to 1"),
         ("seed", -1, "greater than or equal to 0"),
-        ("method", "irm", "'erm' or 'eerm'"),
+        ("method", "magic", "'erm', 'eerm', 'irm'"),
         ("selection", "best", "'val', 'id_val', 'oracle' or 'last'"),
         ("device", "tpu", "'cpu', 'cuda' or 'mps'"),
         ("backbone", 3, "a valid string"),
@@ -97,8 +98,8 @@ def test_settings_do_not_change_once_made() -> None:
         validated({}).epochs = 3  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("estimator", [ERM, EERM])
-def test_estimators_have_the_settings_and_their_defaults(estimator: type[ERM] | type[EERM]) -> None:
+@pytest.mark.parametrize("estimator", METHODS.values())
+def test_estimators_have_the_settings_and_their_defaults(estimator: type[Model]) -> None:
     defaults = {
         name: parameter.default
         for name, parameter in inspect.signature(estimator.__init__).parameters.items()
@@ -106,11 +107,25 @@ def test_estimators_have_the_settings_and_their_defaults(estimator: type[ERM] | 
     }
     options = {"backbone_options", "explorer_options"} & set(defaults)
     assert all(defaults.pop(name) is None for name in options)  # no mutable default; {} in the settings
-    names = set(Settings.model_fields) - {"method"} - (set(EERM_ONLY) if estimator is ERM else set())
+    names = set(Settings.model_fields) - {"method"} - set(idle_settings(estimator._method))
     assert set(defaults) == names - options
     settings = Settings()
     assert defaults == {name: getattr(settings, name) for name in defaults}
     assert estimator()._settings() == settings.model_copy(update={"method": estimator._method})
+
+
+def test_a_setting_belongs_to_the_methods_that_take_it() -> None:
+    for name, estimator in METHODS.items():
+        own = {setting for setting, owners in OWNERS.items() if name in owners}
+        if name == "eerm":
+            assert own == set(EERM_ONLY)
+            continue
+        backbone = GCN(2, 2)
+        method = estimator()._make_method(backbone, validated({"method": name}))
+        taken: set[str] = set()
+        for kind in type(method).__mro__[:-2]:
+            taken |= set(inspect.signature(kind.__init__).parameters)
+        assert own == taken - {"self", "backbone", "lr", "weight_decay", "clip", "others", "args", "kwargs"}, name
 
 
 def test_eerm_only_settings_are_those_of_the_explorers_and_the_objective() -> None:

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from graphshift.environments import Environment, ShiftDataset
     from graphshift.errors import GraphshiftError, GraphshiftWarning
     from graphshift.loading import load_model
-    from graphshift.models import EERM, ERM, Model
+    from graphshift.models import CORAL, DANN, EERM, ERM, IRM, SRGNN, GroupDRO, Mixup, Model, VREx
     from graphshift.risks import eerm_objective, variance
     from graphshift.tasks import Task
     from graphshift.training import Run
 
 _HOMES = {
-    "DATASETS": "datasets", "EERM": "models", "ERM": "models", "Environment": "environments",
+    "CORAL": "models", "DANN": "models", "GroupDRO": "models", "IRM": "models", "Mixup": "models", "SRGNN": "models",
+    "VREx": "models", "DATASETS": "datasets", "EERM": "models", "ERM": "models", "Environment": "environments",
     "GraphshiftError": "errors", "GraphshiftWarning": "errors", "Model": "models", "Run": "training",
     "ShiftDataset": "environments", "Task": "tasks", "eerm_objective": "risks",
     "from_networkx": "datasets.own", "from_pyg": "datasets.own", "from_tables": "datasets.tables.from_tables",
@@ -33,9 +34,35 @@ _HOMES = {
 _MODULES = ("backbones", "explorers", "methods", "risks")
 
 __all__ = [
-    "DATASETS", "EERM", "ERM", "Environment", "GraphshiftError", "GraphshiftWarning", "Model", "Run",
-    "ShiftDataset", "Task", "__version__", "backbones", "eerm_objective", "explorers", "from_networkx", "from_pyg",
-    "from_tables", "load", "load_model", "methods", "risks", "variance",
+    "CORAL",
+    "DANN",
+    "DATASETS",
+    "EERM",
+    "ERM",
+    "IRM",
+    "SRGNN",
+    "Environment",
+    "GraphshiftError",
+    "GraphshiftWarning",
+    "GroupDRO",
+    "Mixup",
+    "Model",
+    "Run",
+    "ShiftDataset",
+    "Task",
+    "VREx",
+    "__version__",
+    "backbones",
+    "eerm_objective",
+    "explorers",
+    "from_networkx",
+    "from_pyg",
+    "from_tables",
+    "load",
+    "load_model",
+    "methods",
+    "risks",
+    "variance",
 ]  # fmt: skip
 
 

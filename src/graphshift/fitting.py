@@ -21,7 +21,7 @@ from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.memory import Estimate, advice, available_bytes, estimate, give_back_freed, resident_bytes, show_size
 from graphshift.models import Model, make_model
-from graphshift.settings import EERM_ONLY, LEARNING_ONLY, NEVER_LEARN, Settings, validated
+from graphshift.settings import LEARNING_ONLY, NEVER_LEARN, OWNERS, Settings, idle_settings, validated
 from graphshift.storage import read_json, write_json
 from graphshift.training import Run
 
@@ -45,11 +45,12 @@ def complete_settings(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> 
     backbone = given.get("backbone", defaults.get("backbone", Settings.model_fields["backbone"].default))
     nested = (defaults.get("by_backbone", {}).get(backbone, {}), defaults.get("by_method", {}).get(method, {}))
     flat = {k: v for k, v in defaults.items() if k not in ("by_backbone", "by_method")} | nested[0] | nested[1]
-    fitting = {k: v for k, v in flat.items() if method == "eerm" or k not in EERM_ONLY}
-    if method != "eerm":
-        idle = [name for name in given if name in EERM_ONLY]
-        if idle:
-            raise GraphshiftError(f"{', '.join(idle)}: means nothing to method {method}; leave it out, or use eerm.")
+    without = idle_settings(method)
+    fitting = {k: v for k, v in flat.items() if k not in without}
+    idle = [name for name in given if name in without]
+    if idle:
+        owners = " or ".join(OWNERS[idle[0]])
+        raise GraphshiftError(f"{', '.join(idle)}: means nothing to method {method}; leave it out, or use {owners}.")
     idle = [name for name in given if name in LEARNING_ONLY and given.get("explorer", "reinforce") in NEVER_LEARN]
     if idle:
         raise GraphshiftError(f"{', '.join(idle)}: explorer {given['explorer']!r} does not learn; leave it out.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from abc import ABC, abstractmethod
+from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self, TypeAlias, overload
@@ -22,16 +22,30 @@ from graphshift.devices import torch_device
 from graphshift.environments import Environment, as_environments, check_together
 from graphshift.errors import GraphshiftError
 from graphshift.explorers import EXPLORERS, Explorer
-from graphshift.methods import EERMMethod, ERMMethod, Method
+from graphshift.methods import (
+    CORALMethod,
+    DANNMethod,
+    EERMMethod,
+    ERMMethod,
+    GroupDROMethod,
+    IRMMethod,
+    Method,
+    MixupMethod,
+    SRGNNMethod,
+    VRExMethod,
+)  # fmt: skip
 from graphshift.progress import progress_bar
 from graphshift.randomness import derive_seed, isolated
-from graphshift.settings import Settings, validated
+from graphshift.settings import OWNERS, Settings, validated
 from graphshift.storage import write_json, write_tensors
 from graphshift.tasks import Task
 from graphshift.training import Choice, Run, further_rules, selection_environments
 from graphshift.training import train as run_training
 
-__all__ = ["EERM", "ERM", "FORMAT", "METHODS", "Model", "make_model", "new_backbone"]
+__all__ = [
+    "CORAL", "DANN", "EERM", "ERM", "FORMAT", "IRM", "METHODS", "SRGNN", "GroupDRO", "Mixup", "Model", "VREx",
+    "make_model", "new_backbone",
+]  # fmt: skip
 
 Graphs: TypeAlias = Environment | Data | Iterable[Environment | Data]
 
@@ -363,8 +377,57 @@ class EERM(Model):
         return make(**{**chosen, **settings.explorer_options})
 
 
+def _estimator(name: str, method: type[Method]) -> type[Model]:
+    """The estimator of a method that has nothing but settings: ERM's, and those of its own.
+
+    Its signature is put together from :class:`Settings`, since scikit-learn reads parameters from there.
+    """
+    key = name.lower()
+    common = list(inspect.signature(ERM.__init__).parameters.values())
+    own = [setting for setting, owners in OWNERS.items() if key in owners]
+    fields = [
+        inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=Settings.model_fields[n].default) for n in own
+    ]
+    signature = inspect.Signature([*common, *fields])
+
+    def initialise(self: Model, *args: Any, **kwargs: Any) -> None:
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        for parameter, value in list(bound.arguments.items())[1:]:
+            setattr(self, parameter, value)
+
+    def _make_method(self: Model, backbone: Backbone, settings: Settings) -> Method:
+        taken = {n: getattr(settings, n) for n in ("lr", "weight_decay", "clip", *own)}
+        return method(backbone, **taken)
+
+    initialise.__signature__ = signature  # type: ignore[attr-defined]
+    lines = [f"        {n}: {Settings.model_fields[n].description}." for n in own]
+    doc = f"{method.__doc__}".split("Args:")[0].rstrip()
+    text = f"{doc}\n\n    Args:\n        backbone … seed: as in :class:`ERM`.\n" + "\n".join(lines)
+    body = {
+        "_method": key,
+        "__init__": initialise,
+        "_make_method": _make_method,
+        "__doc__": text,
+        "__module__": __name__,
+    }
+    made: type[Model] = ABCMeta(name, (Model,), body)  # type: ignore[assignment]
+    return made
+
+
+IRM = _estimator("IRM", IRMMethod)
+VREx = _estimator("VREx", VRExMethod)
+GroupDRO = _estimator("GroupDRO", GroupDROMethod)
+Mixup = _estimator("Mixup", MixupMethod)
+CORAL = _estimator("CORAL", CORALMethod)
+DANN = _estimator("DANN", DANNMethod)
+SRGNN = _estimator("SRGNN", SRGNNMethod)
+
 #: Every method by name.
-METHODS: dict[str, type[Model]] = {"erm": ERM, "eerm": EERM}
+METHODS: dict[str, type[Model]] = {
+    "erm": ERM, "eerm": EERM, "irm": IRM, "vrex": VREx, "groupdro": GroupDRO, "mixup": Mixup, "coral": CORAL,
+    "dann": DANN, "srgnn": SRGNN,
+}  # fmt: skip
 
 
 def make_model(settings: Settings) -> Model:

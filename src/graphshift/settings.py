@@ -9,15 +9,17 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from graphshift.errors import GraphshiftError
 
-__all__ = ["EERM_ONLY", "LEARNING_ONLY", "NEVER_LEARN", "Settings", "validated"]
+__all__ = ["EERM_ONLY", "LEARNING_ONLY", "NEVER_LEARN", "OWNERS", "Settings", "idle_settings", "validated"]
 
 
 class Settings(BaseModel):
-    """The settings of one fit. The EERM ones mean nothing to ERM and may not be given with it."""
+    """The settings of one fit. Those that mean nothing to a method (:data:`OWNERS`) may not be given with it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    method: Literal["erm", "eerm"] = Field("eerm", description="what to train with")
+    method: Literal["erm", "eerm", "irm", "vrex", "groupdro", "mixup", "coral", "dann", "srgnn"] = Field(
+        "eerm", description="what to train with"
+    )
     backbone: str = Field("gcn", description="the GNN")
     hidden_channels: int = Field(
         32,
@@ -39,6 +41,15 @@ class Settings(BaseModel):
     patience: int | None = Field(None, ge=1, description="epochs without improvement after which to stop")
     device: Literal["cpu", "cuda", "mps"] = Field("cpu", description="where to compute")
     seed: int = Field(0, ge=0, description="seed of everything random")
+
+    penalty: float = Field(1.0, ge=0, le=1e12, description="λ, the weight of the method's penalty")
+    anneal: float = Field(0.0, ge=0, lt=1, description="share of training before the penalty counts")
+    groups: int = Field(4, ge=2, le=100_000, description="parts that a training graph is divided into, as environments")
+    group_by: Literal["auto", "graphs", "degree", "features"] = Field(
+        "auto", description="how; auto: graphs if there are several, else degree"
+    )
+    group_lr: float = Field(0.01, ge=0, le=1e6, description="η, how fast GroupDRO turns to the worst group")
+    mix: float = Field(1.0, gt=0, le=1e6, description="α of the Beta distribution that Mixup draws from")
 
     explorer: str = Field("reinforce", description="what makes the views")
     explorer_options: dict[str, Any] = Field(
@@ -62,6 +73,14 @@ class Settings(BaseModel):
 #: The settings that only EERM has.
 EERM_ONLY = tuple(Settings.model_fields)[tuple(Settings.model_fields).index("explorer") :]
 
+_GROUPED = ("irm", "vrex", "groupdro", "coral", "dann", "srgnn")
+
+#: The methods that a setting means something to, where it does not to all.
+OWNERS: dict[str, tuple[str, ...]] = {
+    "penalty": ("irm", "vrex", "coral", "dann", "srgnn"), "anneal": ("irm", "vrex"), "groups": _GROUPED,
+    "group_by": _GROUPED, "group_lr": ("groupdro",), "mix": ("mixup",), **dict.fromkeys(EERM_ONLY, ("eerm",)),
+}  # fmt: skip
+
 
 #: The settings that only an explorer that learns has, and the built-in explorers that do not.
 LEARNING_ONLY = (
@@ -69,6 +88,11 @@ LEARNING_ONLY = (
     "inner_steps",
 )  # fmt: skip
 NEVER_LEARN = ("random", "gradient")
+
+
+def idle_settings(method: str) -> tuple[str, ...]:
+    """The settings that mean nothing to a method."""
+    return tuple(name for name, owners in OWNERS.items() if method not in owners)
 
 
 def validated(values: Mapping[str, Any], *, where: str = "") -> Settings:

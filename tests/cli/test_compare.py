@@ -40,7 +40,7 @@ def test_a_study_is_printed_and_written(graphshift: Any, tmp_path: Path) -> None
     assert (answer.status, answer.err) == (0, "planted: 0 of 8 fits done\n")
     assert {path.name for path in (tmp_path / "s").iterdir()} == {
         "plan.json", "results.jsonl", "provenance.json", "summary.json", "table.txt", "table.md", "table.tex",
-        "table.csv", "figures",
+        "table.csv", "figures", "report.html",
     }  # fmt: skip
     summary = json.loads((tmp_path / "s" / "summary.json").read_text())
     for arm in summary["arms"]:
@@ -49,7 +49,7 @@ def test_a_study_is_printed_and_written(graphshift: Any, tmp_path: Path) -> None
         assert line in (tmp_path / "s" / "table.txt").read_text()
     assert len(summary["findings"]) == 2
     assert all(finding["text"] in answer.out for finding in summary["findings"])
-    assert str(tmp_path / "s") in answer.out
+    assert str(tmp_path / "s" / "report.html") in answer.out
     assert summary["provenance"][0]["command"].endswith("--out s")
     again = graphshift(*TINY, "--out", tmp_path / "s", "--json")
     assert (again.status, again.err) == (0, "")
@@ -138,7 +138,7 @@ def test_a_toml_file_gives_data_and_shared_settings(tmp_path: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--methods", "irm"], "--methods is 'irm'; expected some of erm, eerm, with commas between."),
+        (["--methods", "magic"], "--methods is 'magic'; expected some of erm, eerm, irm, vrex, "),
         (["--methods", ","], "--methods is ','; expected some of erm, eerm"),
         (["--backbones", "gcn,resnet"], "--backbones is 'gcn,resnet'; expected some of gcn"),
         (["--explorers", "clever"], "--explorers is 'clever'; expected some of reinforce, random, gradient"),

@@ -44,7 +44,7 @@ def refuses(graphshift: Any, files_of: Files, tmp_path: Path) -> Callable[..., s
         (["--lr", "nan"], "lr is nan; it should be a finite number."),
         (["--lr", "1e39"], "lr is 1e+39; it should be less than or equal to 1000000"),
         (["--dropout", 2], "dropout is 2.0; it should be less than 1."),
-        (["--method", "irm"], "method is 'irm'; it should be 'erm' or 'eerm'."),
+        (["--method", "magic"], "method is 'magic'; it should be 'erm', 'eerm', 'irm', "),
         (["--selection", "luck"], "selection is 'luck'; it should be"),
         (["--backbone", "resnet"], "backbone is 'resnet'; expected one of gcn"),
         (["--explorer", "clever"], "explorer is 'clever'; expected one of reinforce"),

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 import torch
 
+from graphshift.datasets import DATASETS
+from graphshift.datasets.catalogue import CATALOGUE
 from graphshift.datasets.reading.files import verify
-from graphshift.datasets.twitch import REGIONS, SOURCES, twitch
+from graphshift.datasets.twitch import REGIONS, SOURCES, twitch, twitch_iid
+from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError
 from graphshift.fitting import complete_settings
 from graphshift.sparse import Sparse
@@ -102,6 +105,57 @@ def test_small_files(tmp_path: Path) -> None:
         for method in ("erm", "eerm"):
             settings = complete_settings({"backbone": backbone, "method": method}, data.defaults)
             assert settings.lr == (0.01 if method == "erm" else LEARNING_RATES[backbone])
+
+
+def assert_tenths(data: ShiftDataset, whole: ShiftDataset) -> None:
+    """DE in parts of eight, one and one tenth that share its graph, and ENGB as it is."""
+    home, away = whole.train[0], whole.val[0]
+    train, val, iid, ood = data.environments
+    assert ([e.name for e in data.train], [e.name for e in data.val]) == (["DE"], ["DE, to choose"])
+    assert [e.name for e in data.tests] == ["DE (IID)", "ENGB (OOD)"]
+    tenth = home.num_nodes // 10
+    sizes = [int(e.mask.sum()) for e in (train, val, iid)]
+    assert sizes == [home.num_nodes - 2 * tenth, tenth, tenth]
+    assert torch.equal(sum(e.mask.int() for e in (train, val, iid)), torch.ones(home.num_nodes, dtype=torch.int32))
+    for part in (train, val, iid):
+        assert torch.equal(part.graph.keys, home.graph.keys)
+        assert torch.equal(part.labels, home.labels[part.mask])
+        assert part.graph.undirected
+    assert bool(ood.mask.all())
+    assert torch.equal(ood.graph.keys, away.graph.keys)
+    assert torch.equal(ood.labels, away.labels)
+    assert data.task.metric == "roc_auc"
+
+
+def test_iid_holds_out_nodes_of_the_training_region(tmp_path: Path) -> None:
+    whole = twitch(data_dir=written(tmp_path))
+    splits = [twitch_iid(data_dir=tmp_path, seed=seed) for seed in (0, 0, 1, 2)]
+    for data in splits:
+        assert_tenths(data, whole)
+    masks = [data.tests[0].mask for data in splits]
+    assert torch.equal(masks[0], masks[1])
+    assert len({tuple(mask.tolist()) for mask in masks}) == 3
+    assert (splits[0].name, splits[3].facts["seed"]) == ("twitch-iid", 2)
+    assert splits[0].defaults == whole.defaults
+
+
+@pytest.mark.parametrize("seed", [-1, 0.5])
+def test_iid_refuses_what_is_no_seed(tmp_path: Path, seed: Any) -> None:
+    with pytest.raises(GraphshiftError, match=f"twitch-iid: seed is {seed}; expected a whole number"):
+        twitch_iid(data_dir=written(tmp_path), seed=seed)
+
+
+def test_iid_on_real_files(shared_data: Path) -> None:
+    data = twitch_iid(data_dir=shared_data, seed=3)
+    assert_tenths(data, twitch(data_dir=shared_data))
+    assert [int(e.mask.sum()) for e in data.environments] == [7600, 949, 949, 7126]
+    shares = [e.labels.float().mean().item() for e in data.environments[:3]]
+    assert shares == pytest.approx([0.60455] * 3, abs=0.05)  # drawn at random, not by label
+
+
+def test_iid_is_in_the_catalogue() -> None:
+    assert DATASETS["twitch-iid"] is twitch_iid
+    assert CATALOGUE["twitch-iid"].sources == SOURCES
 
 
 def line(number: int, text: str) -> Callable[[str], str]:

@@ -23,9 +23,9 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Fig
     """The folder of the pictures, and the pictures by name."""
     study, folder, seen = everything(), tmp_path_factory.mktemp("study") / "figures", {}
     with pytest.MonkeyPatch.context() as patch:
-        save = study_figures._save
+        save = study_figures.save_both
         patch.setattr(
-            study_figures, "_save", lambda figure, path: seen.update({path.name: figure}) or save(figure, path)
+            study_figures, "save_both", lambda figure, path: seen.update({path.name: figure}) or save(figure, path)
         )
         written = draw_figures(study.summary, {rule: study.rows(rule) for rule in RULES}, folder)
     assert sorted(written) == sorted(folder.iterdir())

@@ -73,7 +73,7 @@ def test_an_own_space_is_shared_or_by_method() -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"irm": {"lr": [0.1]}}, r"f: \[irm\]: expected a table \[erm\] or \[eerm\]"),
+        ({"magic": {"lr": [0.1]}}, r"f: \[magic\]: expected a method's table, as \[eerm\]"),
         ({"speed": [1]}, "f: speed is not a setting; the settings are method"),
         ({"erm": {"speed": [1]}}, r"f: \[erm\] speed is not a setting"),
         ({"backbone": ["gcn"]}, "f: backbone makes arms and is not tuned within one"),

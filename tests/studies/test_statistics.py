@@ -173,7 +173,7 @@ def test_the_worst_of_a_metric_of_which_less_is_better_is_the_largest() -> None:
     chosen = {"epoch": 1, "score": 1.0, "val": 1.0, "tests": {"c": 2.0, "d": 7.0, "e": 3.0}}
     names = (
         "arm", "dataset", "method", "backbone", "explorer", "data_seed", "seed", "settings", "tuned", "majority",
-        "seconds", "seconds_per_epoch", "peak_rss_mb", "variance", "version",
+        "seconds", "seconds_per_epoch", "peak_rss_mb", "variance", "curve", "version",
     )  # fmt: skip
     record = dict.fromkeys(names) | {"kind": "run", "status": "ok", "selections": {"val": chosen}}
     assert flat([record | {"metric": "mse"}], "val")[0]["worst"] == 7.0

@@ -7,10 +7,13 @@ from statistics import fmean
 from typing import Any
 
 import pytest
+import torch
 
 import graphshift as gs
 from graphshift.environments import Environment, ShiftDataset
 from graphshift.errors import GraphshiftError
+from graphshift.models import make_model
+from graphshift.settings import validated
 from graphshift.studies import Arm, Plan
 from graphshift.studies.facts import check, load_data
 from graphshift.studies.jobs import Agenda, Job
@@ -20,7 +23,7 @@ from tiny_studies import ERM, OPTIONS, RANDOM, TINY, plan
 KEYS = {
     "kind", "id", "dataset", "arm", "method", "backbone", "explorer", "data_seed", "seed", "trial", "tuned",
     "environment", "settings", "status", "reason", "metric", "selections", "majority", "seconds", "seconds_per_epoch",
-    "peak_rss_mb", "variance", "threads", "version",
+    "peak_rss_mb", "variance", "curve", "threads", "version",
 }  # fmt: skip
 
 
@@ -58,6 +61,7 @@ def test_tuning_never_touches_the_tests(selections: tuple[str, ...], data: Shift
         assert (record["status"], record["reason"]) == ("ok", None)
         assert record["majority"] == {}
         assert all(chosen["tests"] == {} for chosen in record["selections"].values())
+        assert all("train" not in chosen for chosen in record["selections"].values())
 
 
 def test_what_does_touch_them_is_told(data: ShiftDataset) -> None:
@@ -69,6 +73,17 @@ def test_what_does_touch_them_is_told(data: ShiftDataset) -> None:
         assert "somebody looked at the tests" in record["reason"]
 
 
+def without_spurious(model: gs.Model, data: ShiftDataset) -> float:
+    """The training accuracy with the last eight of 24 columns at zero."""
+    (train,) = data.train
+    assert isinstance(train.x, torch.Tensor)
+    assert train.y is not None
+    x = torch.cat([train.x[:, :16], torch.zeros(train.num_nodes, 8)], dim=1)
+    with torch.no_grad():
+        answers = model.backbone_.eval()(x, train.graph).argmax(dim=1)
+    return float((answers == train.y).double().mean())
+
+
 def test_a_run_is_what_the_estimator_gives(data: ShiftDataset) -> None:
     study = plan(trials=0, arms=[ERM, RANDOM])
     erm, eerm = jobs_of(study, data, "run")[:2]
@@ -78,9 +93,11 @@ def test_a_run_is_what_the_estimator_gives(data: ShiftDataset) -> None:
     assert record["selections"] == {
         "val": {
             "epoch": model.best_epoch_, "score": model.best_score_, "val": model.best_score_,
-            "tests": model.score(data.tests),
+            "tests": model.score(data.tests), "train": model.score(data.train[0]),
+            "train_without_spurious": without_spurious(model, data),
         }
     }  # fmt: skip
+    assert record["curve"] is None  # ERM has one risk, and no variance
     assert record["majority"] == {e.name: e.majority for e in data.tests}
     assert (record["method"], record["explorer"], record["variance"]) == ("erm", None, None)
     assert (record["kind"], record["seed"], record["data_seed"], record["metric"]) == ("run", 0, 0, "accuracy")
@@ -90,6 +107,35 @@ def test_a_run_is_what_the_estimator_gives(data: ShiftDataset) -> None:
     assert record["selections"]["val"]["tests"] == model.score(data.tests)
     assert record["variance"] == pytest.approx(fmean(row["variance"] for row in model.history_))
     assert (record["method"], record["explorer"]) == ("eerm", "random")
+
+
+def test_a_run_is_scored_on_its_training_data_with_and_without_spurious_columns(data: ShiftDataset) -> None:
+    arm = Arm("ERM", {"method": "erm", "epochs": 40, "hidden_channels": 8, "lr": 0.05})
+    job = jobs_of(plan(arms=[arm], trials=0), data, "run")[0]
+    model = gs.ERM(epochs=40, hidden_channels=8, lr=0.05).fit(data.train, data.val)
+    found = attempt(job, data)["selections"]["val"]
+    assert found["train"] == pytest.approx(model.score(data.train[0]))
+    assert found["train_without_spurious"] == pytest.approx(without_spurious(model, data))
+    assert found["train"] > found["train_without_spurious"]  # it had learned to lean on them
+    unknown = attempt(job, replace(data, facts={}))["selections"]["val"]
+    assert (unknown["train"], unknown["train_without_spurious"]) == (found["train"], None)
+
+
+def test_a_run_keeps_about_twenty_points_of_its_history(data: ShiftDataset) -> None:
+    for epochs, points in ((4, 4), (30, 21)):
+        settings = {"method": "eerm", "explorer": "random", "explorers": 2, "edits_per_node": 1, "hidden_channels": 4}
+        arm = Arm("EERM", {**settings, "epochs": epochs}, {"lr": [0.01]})
+        study = plan(arms=[arm], trials=1)
+        assert attempt(jobs_of(study, data, "trial")[0], data)["curve"] is None
+        curve = attempt(jobs_of(plan(arms=[replace(arm, space=None)], trials=0), data, "run")[0], data)["curve"]
+        history = make_model(validated({**settings, "epochs": epochs})).fit(data.train, data.val).history_
+        by_epoch = {row["epoch"]: row for row in history}
+        assert set(curve) == {"epoch", "risk", "variance"}
+        assert len(curve["epoch"]) == points
+        assert (curve["epoch"][0], curve["epoch"][-1]) == (history[0]["epoch"], history[-1]["epoch"])
+        assert curve["epoch"] == sorted(set(curve["epoch"]))
+        for name in ("risk", "variance"):
+            assert curve[name] == pytest.approx([by_epoch[epoch][name] for epoch in curve["epoch"]], rel=1e-3)
 
 
 def test_one_training_gives_each_rule_what_its_own_would(data: ShiftDataset) -> None:

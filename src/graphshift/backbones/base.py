@@ -32,6 +32,14 @@ class Backbone(nn.Module):
     def propagate(self, h: Tensor, graph: Graph) -> Tensor:
         """The part with edges: from the stem's ``[nodes, any]`` to ``[nodes, out_channels]``."""
 
+    def represent(self, h: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
+        """What the last layer is given for every node, ``[nodes, any]``, and the output that :meth:`propagate` gives.
+
+        Methods that align representations use it. Where no such layer is known, the output is both.
+        """
+        output = self.propagate(h, graph)
+        return output, output
+
     def forward(self, x: Tensor | Sparse, graph: Graph) -> Tensor:
         """The output for every node, ``[nodes, out_channels]``."""
         return self.propagate(self.stem(x), graph)

@@ -46,7 +46,11 @@ class GCNII(Backbone):
         return F.relu(self.enter(x))
 
     def propagate(self, h: Tensor, graph: Graph) -> Tensor:
-        """All layers. To save memory, blocks of √L layers keep their inputs alone and are computed twice."""
+        """All layers."""
+        return self.represent(h, graph)[1]
+
+    def represent(self, h: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
+        """The last hidden layer and the output. To save memory, blocks of √L layers are computed twice."""
         first, depth = h, len(self.layers)
         block = math.isqrt(depth) if self.save_memory and torch.is_grad_enabled() else depth
         for begin in range(0, depth, max(block, 1)):
@@ -55,8 +59,7 @@ class GCNII(Backbone):
                 h = checkpoint(self._block, h, first, graph, layers, use_reentrant=False)
             else:
                 h = self._block(h, first, graph, layers)
-        out: Tensor = self.leave(F.dropout(h, self.dropout, self.training))
-        return out
+        return h, self.leave(F.dropout(h, self.dropout, self.training))
 
     def _block(self, h: Tensor, first: Tensor, graph: Graph, layers: range) -> Tensor:
         for i in layers:

@@ -49,11 +49,16 @@ class Layered(Backbone):
 
     def propagate(self, h: Tensor, graph: Graph) -> Tensor:
         """All layers' parts along edges, and the dense parts of all but the first."""
+        return self.represent(h, graph)[1]
+
+    def represent(self, h: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
+        """The last hidden layer; of a single layer its dense part."""
+        hidden = h
         for i, norm in enumerate(self.norms):
-            h = self.activation(norm(self._layer(i).mix(h, graph)))
-            h = F.dropout(h, self.dropout, self.training)
-            h = self._layer(i + 1).transform(h)
-        return self._layer(len(self.norms)).mix(h, graph)
+            hidden = self.activation(norm(self._layer(i).mix(h, graph)))
+            hidden = F.dropout(hidden, self.dropout, self.training)
+            h = self._layer(i + 1).transform(hidden)
+        return hidden, self._layer(len(self.norms)).mix(h, graph)
 
     def _layer(self, i: int) -> Convolution:
         layer = self.layers[i]

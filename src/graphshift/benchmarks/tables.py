@@ -69,7 +69,10 @@ def head(results: Mapping[str, Any]) -> str:
 def markdown(results: Mapping[str, Any]) -> str:
     """``results.md``."""
     lines = ["# Benchmarks", "", head(results), ""]
-    lines += ["Everything compared was timed in turns in one process; the median of several rounds after a warm-up.", ""]
+    lines += [
+        "Everything compared was timed in turns in one process; the median of several rounds after a warm-up.",
+        "",
+    ]
     for table in tables_of(results):
         lines += [f"### {table.title}", "", _line(table.columns), "|" + " --- |" * len(table.columns)]
         lines += [*(_line(row) for row in table.rows), ""]

@@ -56,6 +56,9 @@ def compare(
     tune: Annotated[
         int, typer.Option("--tune", metavar="N", help="trials of tuning for each arm; 0: none", min=0)
     ] = 24,
+    repeats: Annotated[
+        int, typer.Option("--repeats", metavar="N", help="tuning seeds that each setting is tried with", min=1)
+    ] = 1,
     space: Annotated[
         Path | None,
         typer.Option("--space", metavar="FILE.toml", help="search space of your own", show_default="the paper's"),
@@ -92,8 +95,8 @@ def compare(
     from graphshift.training import Interrupted
 
     plan = _plan(
-        dataset, methods, backbones, explorers, seeds, data_seeds, tune, space, selections, in_domain, shared, option,
-        data_dir,
+        dataset, methods, backbones, explorers, seeds, data_seeds, tune, repeats, space, selections, in_domain, shared,
+        option, data_dir,
     )  # fmt: skip
     folder = out or Path("studies") / plan.dataset
     command = ["graphshift", *sys.argv[1:]]
@@ -108,7 +111,7 @@ def compare(
     from graphshift.progress import error_console
     from graphshift.report.study_report import write_report
 
-    with error_console().status("writing tables and figures …"):
+    with error_console().status("writing tables, figures and the page …"):
         write_report(study, folder)
     failed = study.summary["failed"]
     if not study.summary["counts"]["run"]["done"]:
@@ -121,8 +124,8 @@ def compare(
 
 def _plan(
     dataset: str, methods: str, backbones: str | None, explorers: str, seeds: int, data_seeds: int | None, tune: int,
-    space: Path | None, selections: str, in_domain: bool, shared: list[str] | None, option: list[str] | None,
-    data_dir: Path | None,
+    repeats: int, space: Path | None, selections: str, in_domain: bool, shared: list[str] | None,
+    option: list[str] | None, data_dir: Path | None,
 ) -> Plan:  # fmt: skip
     from graphshift.backbones import BACKBONES
     from graphshift.explorers import EXPLORERS
@@ -143,7 +146,7 @@ def _plan(
     arms = crossed_arms(chosen, named, _names(explorers, EXPLORERS, "--explorers"), common=common, space=tried)
     return Plan(
         dataset, arms, range(seeds), options, None if data_seeds is None else range(data_seeds), trials=tune,
-        selections=_names(selections, RULES, "--selections"), in_domain=in_domain,
+        repeats=repeats, selections=_names(selections, RULES, "--selections"), in_domain=in_domain,
     )  # fmt: skip
 
 
@@ -198,3 +201,4 @@ def _show(summary: dict[str, Any], folder: Path) -> None:
         )
         print("  Run the same command with --retry-failed to try again.")
     print(f"all tables (environments, chosen settings, cost), figures and every result: {folder}")
+    print(f"the same as one page, for a browser: {folder / 'report.html'}")

@@ -81,7 +81,7 @@ def fit(
 
 def _request(dataset: str, given: dict[str, Any], option: list[str] | None, data_dir: Path | None) -> FitRequest:
     from graphshift.fitting import FitRequest
-    from graphshift.settings import EERM_ONLY, validated
+    from graphshift.settings import idle_settings, validated
 
     if not dataset.endswith(".toml"):
         return FitRequest(dataset, dataset_options(dataset, option, data_dir), given)
@@ -92,9 +92,9 @@ def _request(dataset: str, given: dict[str, Any], option: list[str] | None, data
     filed = {aliases.get(k, k): v for k, v in content.items()}
     validated(filed, where=f"{path}: ")
     method = given.get("method", filed.get("method", "eerm"))
-    idle = [k for k in filed if k in EERM_ONLY] if method != "eerm" else []
+    idle = [k for k in filed if k in idle_settings(method)]
     if idle:
-        print(f"graphshift: note: {path}: {', '.join(idle)} are for eerm; {method} does not use them.", file=sys.stderr)
+        print(f"graphshift: note: {path}: {', '.join(idle)}: {method} does not use them.", file=sys.stderr)
     merged = {k: v for k, v in filed.items() if k not in idle} | given
     return FitRequest(name, options | dataset_options(name, option, data_dir), merged)
 
@@ -103,14 +103,14 @@ def _resumed_request(
     resume: bool, out: Path | None, given: dict[str, Any], option: list[str] | None, data_dir: Path | None
 ) -> FitRequest:
     from graphshift.fitting import FitRequest
-    from graphshift.settings import EERM_ONLY
+    from graphshift.settings import idle_settings
     from graphshift.storage import read_json
 
     if not resume or out is None:
         raise GraphshiftError("DATASET is missing; name a dataset or a TOML file, or give --out DIR --resume.")
     config = read_json(out / "config.json")
     try:
-        idle = EERM_ONLY if config["settings"]["method"] != "eerm" else ()
+        idle = idle_settings(config["settings"]["method"])
         filed = {k: v for k, v in config["settings"].items() if k not in idle}
         name, options = str(config["dataset"]), dict(config["options"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -45,7 +45,7 @@ SHORT = {"hidden_channels": "hidden", "num_layers": "layers"}
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command an option for every field of Settings: one definition for Python, TOML and command line."""
-    from graphshift.settings import EERM_ONLY, Settings
+    from graphshift.settings import EERM_ONLY, OWNERS, Settings
 
     signature = inspect.signature(command, eval_str=True)
     parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
@@ -56,7 +56,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         text = field.description or ""
         if name.endswith("_options"):
             flag, default = flag.removesuffix("s"), "none"
-        panel = "EERM" if name in EERM_ONLY else "Training"
+        panel = "EERM" if name in EERM_ONLY else "Other methods" if name in OWNERS else "Training"
         if kind is bool:
             option = typer.Option(flag, help=text, show_default="off", rich_help_panel=panel)
         else:

@@ -175,7 +175,7 @@ def _going_on() -> Iterator[None]:
         yield
     except KeyboardInterrupt as error:
         again = shlex.join(word for word in _command() if word != "--force")  # which would start anew
-        raise Interrupted(f"{error or 'stopped; what is done is kept.'} Go on with: {again}") from None
+        raise Interrupted(f"{str(error) or 'stopped; what is done is kept.'} Go on with: {again}") from None
 
 
 def _list(data_dir: Path | None) -> None:

@@ -29,6 +29,7 @@ class Experiment:
         settings: that it can be run in.
         seeds, data_seeds: of the full runs; every data seed with every seed.
         trials: of tuning for each arm in the fair setting; fewer where a trial takes minutes.
+        repeats: tuning seeds that each setting is tried with.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Experiment:
     seeds: int = 5
     data_seeds: int | None = None
     trials: int = 24
+    repeats: int = 3
 
 
 _ALL = ("published", "paper", "fair", "ablation", "explorers")
@@ -63,30 +65,31 @@ _TEXT = {"edits_per_node": 5, "beta": 2.0, "lr": 0.01, "explorer_lr": 0.005}
 _SCHOOLS = "Penn94,Brown11,Texas80,Berkeley13,Columbia2,Reed98,Virginia63"
 
 
-def _artificial(dataset: str, generator: str, *, seeds: int, data_seeds: int, trials: int, **eerm: Any) -> Experiment:
+def _artificial(dataset: str, generator: str, *, seeds: int, data_seeds: int, **eerm: Any) -> Experiment:
     return Experiment(
         f"{dataset}-{generator}", dataset, "gcn", {"edits_per_node": 1, "beta": 1.0, **eerm},
         {"generator": generator, "variant": "authors", "redraw": True}, erm={"lr": 0.001}, code=_NEVER_LEARNED,
         text=_TEXT, text_options={"variant": "paper"}, common=_COMMON, seeds=seeds, data_seeds=data_seeds,
-        trials=trials, settings=_ALL if generator == "gcn" else _ALL[:3],
+        trials=12, repeats=2, settings=_ALL if generator == "gcn" else _ALL[:3],
     )  # fmt: skip
 
 
 def _cora(generator: str, **eerm: Any) -> Experiment:
-    return _artificial("cora", generator, seeds=2, data_seeds=10, trials=12, lr=0.005, **eerm)
+    return _artificial("cora", generator, seeds=2, data_seeds=10, lr=0.005, **eerm)
 
 
 def _photo(generator: str) -> Experiment:
     return _artificial(
-        "photo", generator, seeds=1, data_seeds=5, trials=6, explorers=5, lr=0.01, explorer_lr=0.005
+        "photo", generator, seeds=1, data_seeds=5, explorers=5, lr=0.01, explorer_lr=0.005
     )  # fmt: skip
 
 
-def _twitch(backbone: str, *, trials: int, **eerm: Any) -> Experiment:
+def _twitch(backbone: str, *, trials: int, repeats: int, **eerm: Any) -> Experiment:
     return Experiment(
         f"twitch-{backbone}", "twitch", backbone, {"explorers": 3, "edits_per_node": 5, **eerm}, erm={"lr": 0.01},
         code={"directed_edits": True}, code_options={"one_way": True}, beta_grows=10.0, common=_COMMON,
         settings=_ALL if backbone == "gcn" else _ALL[:3], trials=trials,
+        repeats=repeats,
     )  # fmt: skip
 
 
@@ -103,21 +106,21 @@ def _facebook(training: str) -> Experiment:
         {"explorers": 3, "edits_per_node": 5, "beta": 1.0, "lr": 0.01, "explorer_lr": 0.005},
         {"training": training, "tests": _SCHOOLS}, erm={"lr": 0.01}, code={"directed_edits": True},
         code_options={"unknown_gender": "class0", "vocabulary": "paper"}, text_options={"vocabulary": "paper"},
-        common=_COMMON, settings=_ALL if training == "hopkins" else _ALL[:3], trials=6,
+        common=_COMMON, settings=_ALL if training == "hopkins" else _ALL[:3], trials=8, repeats=2,
     )  # fmt: skip
 
 
 def _elliptic(backbone: str, **eerm: Any) -> Experiment:
     return Experiment(
         f"elliptic-{backbone}", "elliptic", backbone, {"explorers": 3, "edits_per_node": 5, "beta": 1.0, **eerm},
-        erm={"lr": 0.01}, code={"directed_edits": True}, common=_COMMON | {"weight_decay": 0.0}, trials=6,
+        erm={"lr": 0.01}, code={"directed_edits": True}, common=_COMMON | {"weight_decay": 0.0}, trials=8, repeats=2,
     )  # fmt: skip
 
 
 def _arxiv(backbone: str, **eerm: Any) -> Experiment:
     return Experiment(
         f"arxiv-{backbone}", "arxiv", backbone, {"edits_per_node": 1, "inner_steps": 5, **eerm}, erm={"lr": 0.01},
-        code=_NEVER_LEARNED, common=_COMMON | {"weight_decay": 0.0, "epochs": 500}, trials=6,
+        code=_NEVER_LEARNED, common=_COMMON | {"weight_decay": 0.0, "epochs": 500}, trials=8, repeats=2,
     )  # fmt: skip
 
 
@@ -129,9 +132,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         _cora("sgc", explorers=5, explorer_lr=0.005),
         _cora("gat", explorers=10, explorer_lr=0.001),
         *(_photo(generator) for generator in ("gcn", "sgc", "gat")),
-        _twitch("gcn", trials=24, beta=3.0, lr=0.01, explorer_lr=0.001),
-        _twitch("gat", trials=6, beta=1.0, lr=0.01, explorer_lr=0.005, backbone_options={"heads": 4}),
-        _twitch("gcnii", trials=6, beta=1.0, lr=0.001, explorer_lr=0.01, num_layers=10),
+        _twitch("gcn", trials=30, repeats=3, beta=3.0, lr=0.01, explorer_lr=0.001),
+        _twitch("gat", trials=8, repeats=2, beta=1.0, lr=0.01, explorer_lr=0.005, backbone_options={"heads": 4}),
+        _twitch("gcnii", trials=8, repeats=2, beta=1.0, lr=0.001, explorer_lr=0.01, num_layers=10),
         _twitch_iid("gcn"), _twitch_iid("gat", backbone_options={"heads": 4}), _twitch_iid("gcnii", num_layers=10),
         *(_facebook(training) for training in ("hopkins", "bingham", "washu")),
         _elliptic("sage", lr=0.0002, explorer_lr=0.0001, num_layers=5),

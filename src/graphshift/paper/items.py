@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graphshift.errors import GraphshiftError
+from graphshift.paper.experiments import EXPERIMENTS
 
 __all__ = ["ITEMS", "Item", "find"]
 
@@ -96,7 +97,7 @@ _ITEMS = (
         "exploring", "Does exploring work? The variance of the risks, learned edits against random ones",
         experiments=("cora-gcn", "photo-gcn", "twitch-gcn", "facebook-hopkins", "pubmed"), settings=("explorers",),
     ),
-    Item("pubmed", "PubMed-temporal: a temporal shift that is not in the paper", experiments=("pubmed",)),
+    Item("temporal", "PubMed-temporal: a temporal shift that is not in the paper", experiments=("pubmed",)),
 )  # fmt: skip
 
 #: Every item by name, in the paper's order.
@@ -104,7 +105,14 @@ ITEMS: dict[str, Item] = {item.name: item for item in _ITEMS}
 
 
 def find(name: str) -> Item:
-    """The item of that name."""
+    """The item of that name; a single experiment is one too, in all its settings."""
+    if name in EXPERIMENTS:
+        experiment = EXPERIMENTS[name]
+        title = f"the experiment {name}: {experiment.dataset} with {experiment.backbone}"
+        return Item(name, title, experiments=(name,), settings=experiment.settings)
     if name not in ITEMS:
-        raise GraphshiftError(f"ITEM is {name!r}; expected all, list, or one of {', '.join(ITEMS)}.")
+        raise GraphshiftError(
+            f"ITEM is {name!r}; expected all, list, one of {', '.join(ITEMS)}, or an experiment of those: "
+            f"{', '.join(EXPERIMENTS)}."
+        )
     return ITEMS[name]

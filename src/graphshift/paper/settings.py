@@ -9,7 +9,7 @@ from typing import Any
 
 from graphshift.errors import GraphshiftError
 from graphshift.paper.experiments import Experiment
-from graphshift.settings import EERM_ONLY, LEARNING_ONLY, NEVER_LEARN
+from graphshift.settings import LEARNING_ONLY, NEVER_LEARN, idle_settings
 from graphshift.studies import Arm, Plan, crossed_arms
 
 __all__ = ["SETTINGS", "Size", "plan_of"]
@@ -66,6 +66,7 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
         experiment.dataset, arms, range(size.seeds or experiment.seeds),
         {**options, **({} if data_dir is None else {"data_dir": str(data_dir)})},
         data_seeds=None if data_seeds is None else range(data_seeds), trials=trials,
+        repeats=experiment.repeats if trials else 1,
     )  # fmt: skip
 
 
@@ -147,7 +148,7 @@ def _arm(
 ) -> Arm:
     """An arm without what means nothing to it: β to ERM, a learning rate to random explorers."""
     chosen = {**experiment.common, **settings}
-    idle: set[str] = set(EERM_ONLY) if method == "erm" else set()
+    idle = set(idle_settings(method))
     if chosen.get("explorer") in NEVER_LEARN:
         idle |= set(LEARNING_ONLY)
     kept = {name: value for name, value in chosen.items() if name not in idle}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from graphshift.paper import Item
 from graphshift.paper.reproducing import Finished
@@ -74,7 +74,7 @@ def _tests(item: Item, studies: Sequence[Finished]) -> Figure:
             axes.set_xticks(range(len(tests)), tests, fontsize=8, rotation=30 if max(map(len, tests)) > 5 else 0)
             axes.set_title(f"{experiment}: {setting}", fontsize=9)
             axes.set_ylabel(LABELS[study.summary["metric"]], fontsize=8)
-            plain(axes, "y")
+            _plain(axes, "y")
     _legend(figure, names)
     figure.suptitle(f"{item.name}: {item.title}", fontsize=11)
     return figure
@@ -106,7 +106,7 @@ def _spurious(item: Item, studies: Sequence[Finished]) -> Figure | None:
                 axes.bar(at, fmean(values), width, color=colour, alpha=alpha, yerr=deviation, error_kw={"lw": 0.8})
     axes.set_xticks(range(len(places)), places, fontsize=8)
     axes.set(ylabel="training accuracy (%)", ylim=(0, 105))
-    plain(axes, "y")
+    _plain(axes, "y")
     _legend(figure, names)
     figure.suptitle(f"{item.name}: full colour all columns, pale without the spurious ones (mean ± std)", fontsize=10)
     return figure
@@ -127,7 +127,7 @@ def _generators(item: Item, studies: Sequence[Finished]) -> Figure:
                     _boxes(axes, [values], k, len(study.arms), colour, at=p)
         axes.set_xticks(range(len(own)), [study.experiment.name for study in own], fontsize=8)
         axes.set_title(setting, fontsize=9)
-        plain(axes, "y")
+        _plain(axes, "y")
     panels[0][0].set_ylabel(f"mean test {LABELS[studies[0].summary['metric']]}")
     _legend(figure, names)
     figure.suptitle(f"{item.name}: by the GNN that generates the data", fontsize=11)
@@ -152,8 +152,8 @@ def _taken_apart(item: Item, study: Finished) -> Figure:
     left.set_xlabel(f"mean test {LABELS[study.summary['metric']]} (bar: mean)")
     right.set(xlabel="epoch", ylabel="variance of the views' risks", yscale="log")
     right.legend(fontsize=7, frameon=False)
-    plain(left, "x")
-    plain(right, "y")
+    _plain(left, "x")
+    _plain(right, "y")
     figure.suptitle(f"{item.name}: {study.experiment.name}, one thing changed at a time", fontsize=11)
     return figure
 
@@ -187,8 +187,7 @@ def draw_exploring(records: Sequence[Mapping[str, Any]], folder: Path) -> list[P
             axes.axhline(5, color="black", linewidth=0.8, linestyle="--")
             axes.set_yscale("log")
             axes.set_title(f"{dataset}: s = {edits}, {learner}", fontsize=8)
-            axes.tick_params(labelsize=7)
-            plain(axes, "y")
+            _plain(axes, "y")
             if i == len(datasets) - 1:
                 axes.set_xlabel("explorer steps", fontsize=8)
         panels[i][0].set_ylabel("variance ÷ random's", fontsize=8)
@@ -228,3 +227,8 @@ def _legend(figure: Figure, names: dict[str, str]) -> None:
 
     handles = [Patch(color=colour, label=name, alpha=0.8) for name, colour in names.items()]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8.5)
+
+
+def _plain(axes: Axes, grid: Literal["x", "y"]) -> None:
+    plain(axes, grid)
+    axes.tick_params(labelsize=8)

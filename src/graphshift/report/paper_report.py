@@ -1,4 +1,4 @@
-"""Writes down an item of the paper: tables as text and Markdown, figures as PNG and SVG."""
+"""Writes down an item of the paper: tables as text and Markdown, figures as PNG and SVG, and a page."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from graphshift.paper import Item
 from graphshift.paper.reproducing import Finished, quiet
 from graphshift.report.data_figures import draw_dataset
 from graphshift.report.paper_figures import draw_exploring, draw_item
+from graphshift.report.paper_page import item_page
 from graphshift.report.paper_tables import exploring_table, item_tables
 from graphshift.report.study_tables import StudyTable, markdown_table
 from graphshift.report.tables import print_table
@@ -30,9 +31,13 @@ def write_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[St
         for study in studies
         for finding in study.summary["findings"]
     ]
-    _write(item_tables(item, studies), folder / item.name, findings)
-    draw_item(item, studies, folder / item.name)
-    return item_tables(item, studies, tests=False)
+    place = folder / item.name
+    short, full = item_tables(item, studies, tests=False), item_tables(item, studies)
+    _write(full, place, findings)
+    _write(short, place, name="short")
+    figures = draw_item(item, studies, place)
+    write_text(place / "report.html", item_page(item, studies, short, full, figures, findings))
+    return short
 
 
 def write_exploring(item: Item, records: Sequence[dict[str, Any]], folder: Path) -> list[StudyTable]:

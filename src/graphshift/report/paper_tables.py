@@ -8,7 +8,7 @@ from typing import Any
 
 from graphshift.paper import PUBLISHED, Item, Published
 from graphshift.paper.reproducing import Finished
-from graphshift.report.study_tables import StudyTable, show_difference, show_settings, show_spread
+from graphshift.report.study_tables import StudyTable, show_budget, show_difference, show_settings, show_spread
 from graphshift.report.tables import LABELS, show_score
 from graphshift.studies.statistics import spread
 
@@ -75,7 +75,7 @@ def _note(studies: Sequence[Finished]) -> str:
     parts = []
     for study in studies:
         summary = study.summary
-        tuned = f", {summary['trials']} trials of tuning for each arm" if summary["tuning"] else ""
+        tuned = f", {show_budget(summary)}" if summary["tuning"] else ""
         drawn = f"{len(summary['data_seeds'])} data seeds × " if summary["data_seeds"] else ""
         parts.append(f"{study.setting}: {drawn}{len(summary['seeds'])} seeds{tuned}")
     over = any(study.summary["data_seeds"] for study in studies)

@@ -1,19 +1,22 @@
-"""Writes down a study: its tables in four formats and its figures in two."""
+"""Writes down a study: its tables in four formats, its figures in two, and the page that has it all."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from graphshift.report.study_figures import draw_figures
+from graphshift.report.study_page import study_page
 from graphshift.report.study_tables import as_csv, as_latex, as_markdown, as_text
 from graphshift.storage import write_text
 from graphshift.studies import Study
+from graphshift.studies.folder import plan_json
+from graphshift.studies.jobs import Agenda
 
 __all__ = ["write_report"]
 
 
 def write_report(study: Study, folder: Path | str) -> list[Path]:
-    """Writes ``table.txt``, ``.md``, ``.tex`` and ``.csv``, and ``figures/``, over those that are there.
+    """Writes ``table.txt``, ``.md``, ``.tex`` and ``.csv``, ``figures/`` and ``report.html``, over those there.
 
     Args:
         study: from :func:`graphshift.studies.run_study`.
@@ -31,4 +34,7 @@ def write_report(study: Study, folder: Path | str) -> list[Path]:
         write_text(folder / name, content)
         written.append(folder / name)
     rows = {rule: study.rows(rule) for rule in study.plan.selections}
-    return [*written, *draw_figures(study.summary, rows, folder / "figures")]
+    written += draw_figures(study.summary, rows, folder / "figures")
+    plan = plan_json(study.plan, study.facts, Agenda(study.plan, study.facts))
+    write_text(folder / "report.html", study_page(study.summary, plan, folder / "figures"))
+    return [*written, folder / "report.html"]

@@ -83,7 +83,7 @@ def _scores(summary: Summary, rule: str) -> StudyTable:
 def _note(summary: Summary, arms: Sequence[Mapping[str, Any]]) -> str:
     seeds, data_seeds = len(summary["seeds"]), summary["data_seeds"]
     runs = max((arm["runs"] for arm in arms), default=0)
-    tuned = f"{summary['trials']} trials of tuning for each arm" if summary["tuning"] else "no tuning"
+    tuned = show_budget(summary) if summary["tuning"] else "no tuning"
     counted = f"{runs} runs ({len(data_seeds)} data seeds)" if data_seeds else f"{seeds} seed{'s' * (seeds != 1)}"
     note = f"{counted}, ± standard deviation over runs; {tuned}; paired t intervals"
     units = {d["unit"] for arm in arms if (d := arm["difference"]["mean_test"])}
@@ -158,6 +158,13 @@ def _cost(summary: Summary) -> StudyTable:
     columns = ["arm", "ms an epoch", "peak memory (MB)", "variance of risks"]
     note = f" ({NOT_ALLOWED})" if first == "oracle" else ""
     return StudyTable(f"cost of the runs chosen by {first}{note}", columns, rows)
+
+
+def show_budget(summary: Summary) -> str:
+    """What tuning had."""
+    repeats = summary.get("repeats", 1)
+    each = f", {repeats} seeds for each setting" if repeats > 1 else ""
+    return f"{summary['trials']} trials of tuning for each arm{each}"
 
 
 def show_settings(settings: Mapping[str, Any]) -> str:

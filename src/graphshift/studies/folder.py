@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from graphshift._version import __version__
 from graphshift.errors import GraphshiftError
+from graphshift.settings import validated
 from graphshift.storage import read_json, write_json
 from graphshift.studies.facts import Facts
 from graphshift.studies.jobs import Agenda
@@ -23,7 +24,7 @@ FORMAT = 1
 #: All that a study writes; anything else in its folder is left alone.
 _OURS = (
     "plan.json", "results.jsonl", "provenance.json", "summary.json", "table.txt", "table.md", "table.tex", "table.csv",
-    "figures",
+    "figures", "report.html",
 )  # fmt: skip
 
 
@@ -51,6 +52,8 @@ def plan_json(plan: Plan, facts: Facts, agenda: Agenda) -> dict[str, Any]:
         "crossed": plan.crossed, "trials": plan.trials, "selections": list(plan.selections),
         "in_domain": plan.in_domain,
     }  # fmt: skip
+    if plan.repeats != 1:  # not in the plans of earlier versions, which knew no other
+        content["repeats"] = plan.repeats
     as_read_back: dict[str, Any] = json.loads(json.dumps(content, default=str))
     return as_read_back
 
@@ -108,12 +111,20 @@ def _differences(there: Any, here: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def _defaults(names: Iterable[str], known: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults of settings that are not known yet."""
+    empty = validated({}).model_dump()
+    return {name: empty[name] for name in names if name not in known}
+
+
 def _arm_differences(there: list[Any], here: list[dict[str, Any]]) -> list[str]:
     names = [arm.get("name") for arm in there if isinstance(arm, dict)], [arm["name"] for arm in here]
     if names[0] != names[1]:
         return [f"its arms are {names[0]} and here they are {names[1]}"]
     found = []
     for old, new in zip(there, here, strict=True):
+        if isinstance(old.get("complete"), dict):  # settings that graphshift has gained since then had no effect
+            old = {**old, "complete": {**_defaults(new["complete"], old["complete"]), **old["complete"]}}
         fields = [field for field in new if old.get(field) != new[field]]
         if fields:
             field = fields[0]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from graphshift.settings import EERM_ONLY
+from graphshift.settings import idle_settings
 from graphshift.studies.facts import Facts
 from graphshift.studies.plan import Arm, Plan, trainings
 from graphshift.studies.tuning import Chosen, Trial, choose, propose
@@ -60,7 +60,7 @@ class Agenda:
     def __init__(self, plan: Plan, facts: Facts) -> None:
         self.plan, self.facts = plan, facts
         self.trials: dict[str, list[Trial]] = {
-            arm.name: propose(arm.space or {}, plan.trials, plan.seeds) for arm in plan.arms
+            arm.name: propose(arm.space or {}, plan.trials, plan.seeds, plan.repeats) for arm in plan.arms
         }
         self._trial_jobs = {arm.name: self._make_trials(arm) for arm in plan.arms}
         self._kept: dict[str, tuple[str, list[list[Job]]]] = {}
@@ -154,9 +154,9 @@ class Agenda:
         for backbone in self.facts.backbones(self.plan):
             arm = self.facts.erm_arm(self.plan, backbone)
             tuned: Mapping[str, Any] = {}
-            if arm is None:  # no ERM arm: the same settings without what is EERM's
+            if arm is None:  # no ERM arm: the same settings without what is another method's
                 first = next(a for a in self.plan.arms if self.facts.settings(a).backbone == backbone)
-                kept = {n: v for n, v in first.settings.items() if n not in EERM_ONLY}
+                kept = {n: v for n, v in first.settings.items() if n not in idle_settings("erm")}
                 arm = Arm(f"in-domain, {backbone}", {**kept, "method": "erm"})
             elif not self.is_tuned(arm, records):
                 continue

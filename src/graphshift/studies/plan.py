@@ -55,6 +55,8 @@ class Plan:
             are. Arms are tuned on the first.
         crossed: every data seed with every seed; False pairs the first with the first, the second with the second…
         trials: how many each arm's tuning gets; 0 tunes nothing.
+        repeats: tuning seeds that each setting is tried with. With one, the luckiest setting wins where seeds differ
+            more than settings do; with more, fewer settings are tried.
         selections: the rules that choose epoch and setting, of ``"val"``, ``"id_val"`` and ``"oracle"``; each makes
             a result of its own.
         in_domain: also measure what the same backbones reach when they learn from each test graph's own labels.
@@ -67,6 +69,7 @@ class Plan:
     data_seeds: Sequence[int] | None = None
     crossed: bool = True
     trials: int = 0
+    repeats: int = 1
     selections: Sequence[str] = ("val",)
     in_domain: bool = False
 
@@ -90,6 +93,8 @@ class Plan:
             raise GraphshiftError(f"plan: selections has {unknown[0]!r}; expected some of {', '.join(RULES)}.")
         if self.trials < 0:
             raise GraphshiftError(f"plan: trials is {self.trials}; expected 0 (no tuning) or more.")
+        if self.repeats < 1:
+            raise GraphshiftError(f"plan: repeats is {self.repeats}; expected 1 or more.")
         for arm in self.arms:
             self._check_arm(arm)
 

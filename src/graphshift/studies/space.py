@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphshift.errors import GraphshiftError
-from graphshift.settings import EERM_ONLY, LEARNING_ONLY, NEVER_LEARN, Settings
+from graphshift.settings import LEARNING_ONLY, NEVER_LEARN, OWNERS, Settings, idle_settings
 from graphshift.studies.plan import Arm
 
-__all__ = ["PAPER_SPACE", "crossed_arms", "fits", "paper_space", "space_from_table"]
+__all__ = ["METHOD_SPACES", "PAPER_SPACE", "crossed_arms", "fits", "paper_space", "space_from_table"]
 
 #: The paper's search space (Appendix on implementation details): the same learning rates for all methods.
 PAPER_SPACE: dict[str, tuple[Any, ...]] = {
@@ -20,21 +20,33 @@ PAPER_SPACE: dict[str, tuple[Any, ...]] = {
     "inner_steps": (1, 5),
 }
 
+#: What the other methods have to tune beside the learning rate; ranges as in their papers and DomainBed.
+METHOD_SPACES: dict[str, dict[str, tuple[Any, ...]]] = {
+    "irm": {"penalty": (1.0, 10.0, 100.0, 1000.0), "anneal": (0.0, 0.1, 0.5)},
+    "vrex": {"penalty": (1.0, 10.0, 100.0, 1000.0), "anneal": (0.0, 0.1, 0.5)},
+    "groupdro": {"group_lr": (0.001, 0.01, 0.1, 1.0)},
+    "mixup": {"mix": (0.1, 0.2, 1.0, 2.0)},
+    "coral": {"penalty": (0.01, 0.1, 1.0, 10.0)},
+    "dann": {"penalty": (0.01, 0.1, 1.0, 10.0)},
+    "srgnn": {"penalty": (0.01, 0.1, 1.0, 10.0)},
+}
+
 #: What makes an arm is not tuned within one.
 _MAKES_AN_ARM = ("method", "backbone", "explorer", "seed", "selection")
 
 
 def fits(name: str, method: str, explorer: str) -> bool:
     """Whether a setting means something to a method with an explorer."""
-    if name in EERM_ONLY and method != "eerm":
+    if name in idle_settings(method):
         return False
     return not (name in LEARNING_ONLY and explorer in NEVER_LEARN)
 
 
 def paper_space(settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """The part of the paper's space that fits an arm's settings and that they leave open."""
+    """The part of the paper's space that fits an arm's settings and that they leave open, and its method's own."""
     method, explorer = settings.get("method", "eerm"), settings.get("explorer", "reinforce")
-    return {n: v for n, v in PAPER_SPACE.items() if fits(n, method, explorer) and n not in settings}
+    whole = {**PAPER_SPACE, **METHOD_SPACES.get(method, {})}
+    return {n: v for n, v in whole.items() if fits(n, method, explorer) and n not in settings}
 
 
 def crossed_arms(
@@ -48,7 +60,7 @@ def crossed_arms(
     """Methods × backbones, and for EERM × explorers.
 
     Args:
-        methods: ``"erm"``, ``"eerm"``.
+        methods: ``"erm"``, ``"eerm"`` and so on.
         backbones: by name; None for the one that the dataset prefers.
         explorers: by name; each is an arm of its own for ``"eerm"``.
         common: settings that all arms share; those that mean nothing to an arm are left out of it.
@@ -83,18 +95,18 @@ def space_from_table(
     """A search space of the user's own, by method.
 
     Args:
-        table: lists of values by setting; those at the top are for all methods, those in a table ``[erm]`` or
-            ``[eerm]`` for that method alone.
+        table: lists of values by setting; those at the top are for all methods, those in a table such as ``[eerm]``
+            for that method alone.
         methods: that the study has.
         where: what to put before messages, such as the file's name.
     """
     known = Settings.model_fields
-    methods_known = ("erm", "eerm")
+    methods_known = ("erm", "eerm", *METHOD_SPACES)
     shared = {name: values for name, values in table.items() if not isinstance(values, Mapping)}
     found: dict[str, dict[str, list[Any]]] = {}
     for name, values in table.items():
         if isinstance(values, Mapping) and name not in methods_known:
-            raise GraphshiftError(f"{where}[{name}]: expected a table [erm] or [eerm], or lists by setting.")
+            raise GraphshiftError(f"{where}[{name}]: expected a method's table, as [eerm], or lists by setting.")
     for method in methods:
         own = table.get(method, {})
         for name, values in {**shared, **own}.items():
@@ -108,6 +120,8 @@ def space_from_table(
             if not all(isinstance(value, str | int | float) for value in values):
                 raise GraphshiftError(f"{place}{name} is {values!r}; expected numbers, words, true or false.")
             if not fits(name, method, "reinforce"):
-                raise GraphshiftError(f"{place}{name} means nothing to method {method}; put it under [eerm].")
+                raise GraphshiftError(
+                    f"{place}{name} means nothing to method {method}; put it under [{OWNERS[name][0]}]."
+                )
         found[method] = {**shared, **own}
     return found

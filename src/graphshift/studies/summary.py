@@ -46,6 +46,7 @@ def make_summary(
         "metric": facts.metric, "higher_is_better": facts.higher_is_better, "tests": facts.tests,
         "seeds": list(plan.seeds), "data_seeds": list(plan.data_seeds) if plan.data_seeds else None,
         "tuning_seeds": sorted({t.seed for trials in agenda.trials.values() for t in trials}), "trials": plan.trials,
+        "repeats": plan.repeats,
         "selections": [
             {"rule": rule, "allowed": rule != "oracle", "note": NOT_ALLOWED if rule == "oracle" else None}
             for rule in plan.selections

@@ -41,7 +41,7 @@ class Chosen:
     trials: int = 0
 
 
-def propose(space: Mapping[str, Sequence[Any]], count: int, seeds: Sequence[int]) -> list[Trial]:
+def propose(space: Mapping[str, Sequence[Any]], count: int, seeds: Sequence[int], repeats: int = 1) -> list[Trial]:
     """The trials of one arm. What trial i tries depends on the space and on i alone, never on what came before.
 
     Optuna draws settings from the grid without replacement, in an order of its own that is always the same. So trials
@@ -53,6 +53,7 @@ def propose(space: Mapping[str, Sequence[Any]], count: int, seeds: Sequence[int]
         space: for each setting the values to try.
         count: how many trials.
         seeds: the final seeds, which tuning must not use.
+        repeats: tuning seeds that each setting is tried with, as far as trials reach; fewer settings, better known.
     """
     size = math.prod(len(values) for values in space.values())
     if not space or not count:
@@ -61,7 +62,7 @@ def propose(space: Mapping[str, Sequence[Any]], count: int, seeds: Sequence[int]
         raise GraphshiftError(
             f"the search space has {size:,} settings; expected at most {_LARGEST_SPACE:,}: list fewer values."
         )
-    drawn = _drawn(space, min(count, size))
+    drawn = _drawn(space, min(math.ceil(count / repeats), size))
     fresh = tuning_seeds(seeds, math.ceil(count / len(drawn)))
     return [Trial(i, fresh[i // len(drawn)], drawn[i % len(drawn)]) for i in range(count)]
 

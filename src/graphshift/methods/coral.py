@@ -1,0 +1,53 @@
+"""CORAL (Sun and Saenko, 2016, *Deep CORAL*), between all groups and with their means, as DomainBed has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphshift.backbones import Backbone
+from graphshift.methods.grouped import Group, GroupedMethod
+
+__all__ = ["CORALMethod", "coral_distance"]
+
+
+def coral_distance(first: Tensor, second: Tensor) -> Tensor:
+    """Mean squared difference of the means, and of the covariances, of two samples of representations.
+
+    Args:
+        first, second: ``[n, width]`` and ``[m, width]``, at least two rows each.
+    """
+
+    def moments(sample: Tensor) -> tuple[Tensor, Tensor]:
+        mean = sample.mean(dim=0)
+        centred = sample - mean
+        return mean, centred.t() @ centred / (sample.shape[0] - 1)
+
+    (mean_1, covariance_1), (mean_2, covariance_2) = moments(first), moments(second)
+    return (mean_1 - mean_2).square().mean() + (covariance_1 - covariance_2).square().mean()
+
+
+class CORALMethod(GroupedMethod):
+    """The mean risk and λ times the mean distance of all pairs of groups.
+
+    Args:
+        backbone: the GNN.
+        penalty: λ.
+        others: as in :class:`GroupedMethod`.
+    """
+
+    def __init__(self, backbone: Backbone, *, penalty: float = 1.0, **others: Any) -> None:
+        super().__init__(backbone, **others)
+        self.penalty = penalty
+
+    def objective(self, groups: Sequence[Group], progress: float) -> tuple[Tensor, dict[str, float]]:
+        """R̄ + λ times the mean distance; a group of one node has no covariance and is left out of it."""
+        risk = torch.stack([group.risk for group in groups]).mean()
+        samples = [group.representation for group in groups if group.representation.shape[0] > 1]
+        pairs = [coral_distance(a, b) for a, b in combinations(samples, 2)]
+        penalty = torch.stack(pairs).mean() if pairs else risk.new_zeros(())
+        return risk + self.penalty * penalty, {"risk": float(risk.detach()), "penalty": float(penalty.detach())}

@@ -1,0 +1,89 @@
+"""DANN (Ganin et al., JMLR 2016, *Domain-Adversarial Training of Neural Networks*)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from graphshift.backbones import Backbone
+from graphshift.methods.grouped import Group, GroupedMethod
+
+__all__ = ["DANNMethod", "reversed_gradient"]
+
+_PREFIX = "discriminator."
+
+
+class _Reversed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: float) -> Tensor:
+        ctx.weight = weight
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return -ctx.weight * gradients[0], None
+
+
+def reversed_gradient(x: Tensor, weight: float) -> Tensor:
+    """x itself, whose gradient is multiplied by −λ on the way back (its Eq. 18).
+
+    Args:
+        x: any tensor.
+        weight: λ.
+    """
+    reversed_: Tensor = _Reversed.apply(x, weight)
+    return reversed_
+
+
+class DANNMethod(GroupedMethod):
+    """A discriminator learns to tell groups apart by representations, which learn that it cannot.
+
+    Args:
+        backbone: the GNN.
+        penalty: λ, of the reversed gradient.
+        others: as in :class:`GroupedMethod`.
+    """
+
+    def __init__(self, backbone: Backbone, *, penalty: float = 1.0, **others: Any) -> None:
+        super().__init__(backbone, **others)
+        self.penalty = penalty
+        self.discriminator: nn.Sequential | None = None
+
+    def objective(self, groups: Sequence[Group], progress: float) -> tuple[Tensor, dict[str, float]]:
+        """R̄ and the discriminator's cross-entropy, whose gradient is reversed in the representations."""
+        risk = torch.stack([group.risk for group in groups]).mean()
+        hidden = torch.cat([group.representation for group in groups])
+        if self.discriminator is None:
+            self._make(hidden.shape[1], len(groups), hidden.device)
+        assert self.discriminator is not None
+        which = torch.repeat_interleave(
+            torch.arange(len(groups), device=hidden.device),
+            torch.tensor([group.labels.numel() for group in groups], device=hidden.device),
+        )
+        logits = self.discriminator(reversed_gradient(hidden, self.penalty))
+        told_apart = F.cross_entropy(logits, which)
+        accuracy = float((logits.detach().argmax(dim=1) == which).float().mean())
+        return risk + told_apart, {"risk": float(risk.detach()), "told_apart": accuracy}
+
+    def _make(self, width: int, groups: int, device: torch.device) -> None:
+        self.discriminator = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, groups)).to(device)
+        self.optimizer.add_param_group({"params": list(self.discriminator.parameters())})
+
+    def state(self) -> dict[str, Tensor]:
+        """The GNN, the optimiser, and the discriminator."""
+        own = {} if self.discriminator is None else self.discriminator.state_dict()
+        return super().state() | {_PREFIX + name: tensor for name, tensor in own.items()}
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Takes back what :meth:`state` gave."""
+        own = {name.removeprefix(_PREFIX): tensor for name, tensor in state.items() if name.startswith(_PREFIX)}
+        if own and self.discriminator is None:
+            last = own["2.weight"]
+            self._make(last.shape[1], last.shape[0], next(self.backbone.parameters()).device)
+        super().load_state(state)
+        if self.discriminator is not None:
+            self.discriminator.load_state_dict(own)

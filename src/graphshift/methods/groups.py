@@ -1,0 +1,73 @@
+"""Groups of nodes that a method takes as environments: the training graphs themselves, or parts of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import scipy.sparse
+import torch
+from sklearn.decomposition import PCA
+from torch import Tensor
+
+from graphshift.environments import Environment
+from graphshift.errors import GraphshiftError
+from graphshift.sparse import Sparse
+
+__all__ = ["GROUPINGS", "divided"]
+
+#: How groups can be made. ``auto``: the graphs where there are several, else parts by degree.
+GROUPINGS = ("auto", "graphs", "degree", "features")
+
+
+def divided(environments: Sequence[Environment], by: str = "auto", count: int = 4) -> list[list[Tensor]]:
+    """For each environment the groups of its counted nodes, as indices.
+
+    Args:
+        environments: the training graphs.
+        by: ``"graphs"``: each graph is a group. ``"degree"``: a graph's nodes in order of their degree, cut into
+            ``count`` parts of equal size (nodes of one degree may be parted, in the order of their numbers).
+            ``"features"``: the same along the direction in which features vary most (the first principal component).
+            ``"auto"``: by graphs if there are at least two, else by degree.
+        count: parts of each graph, where graphs are parted; a graph with fewer nodes has one for each.
+    """
+    if by not in GROUPINGS:
+        raise GraphshiftError(f"group_by is {by!r}; expected one of {', '.join(GROUPINGS)}.")
+    if by == "auto":
+        by = "graphs" if len(environments) > 1 else "degree"
+    if by == "graphs":
+        if len(environments) < 2:
+            raise GraphshiftError(
+                "group_by is 'graphs' and there is one training graph; a method that compares groups needs at least "
+                "two: give more graphs, or group_by 'degree' or 'features'."
+            )
+        return [[environment.counted] for environment in environments]
+    order = _by_degree if by == "degree" else _by_features
+    found = []
+    for environment in environments:
+        value = order(environment)[environment.counted]
+        ranked = environment.counted[torch.argsort(value, stable=True)]
+        found.append([part for part in torch.tensor_split(ranked, count) if part.numel()])
+    if sum(len(parts) for parts in found) < 2:
+        raise GraphshiftError(f"train: one node counts; {count} groups cannot be made of it.")
+    return found
+
+
+def _by_degree(environment: Environment) -> Tensor:
+    return environment.graph.pattern.rowptr.diff()
+
+
+def _by_features(environment: Environment) -> Tensor:
+    """Every node's coordinate along the first principal component."""
+    x = environment.x
+    if environment.num_features == 1:
+        return (x.to_dense() if isinstance(x, Sparse) else x).squeeze(1)
+    matrix: Any = x.cpu().numpy() if isinstance(x, Tensor) else _csr(x)
+    # ARPACK takes sparse matrices and centres them without filling them in.
+    found = PCA(1, svd_solver="arpack", random_state=0).fit_transform(matrix)
+    return torch.from_numpy(found).squeeze(1).to(environment.mask.device)
+
+
+def _csr(x: Sparse) -> scipy.sparse.csr_array:
+    parts = (part.cpu().numpy() for part in (x.value, x.pattern.col, x.pattern.rowptr))
+    return scipy.sparse.csr_array(tuple(parts), shape=x.shape)

@@ -1,0 +1,350 @@
+"""The page of a study: what it found, how that was found, and where it comes from, in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from graphshift.report.page import Block, Code, Details, Facts, Figure, Points, Section, Table, Text, page
+from graphshift.report.study_tables import StudyTable, main_tables, rule_label, show_budget, show_settings, study_tables
+from graphshift.report.tables import LABELS
+from graphshift.settings import LEARNING_ONLY, NEVER_LEARN, idle_settings
+from graphshift.studies import NOT_ALLOWED, Difference
+from graphshift.studies.statistics import unit_of
+
+__all__ = ["study_page"]
+
+Summary = Mapping[str, Any]
+
+_RULES = {
+    "val": "the score on the validation environments (the paper's rule)",
+    "id_val": "the score on a fifth of the training nodes, held out",
+    "oracle": "the score on the tests themselves; it shows how much is lost by choosing honestly",
+}
+
+
+def study_page(summary: Summary, plan: Mapping[str, Any], figures: Path) -> str:
+    """The page as HTML that needs no other file.
+
+    Args:
+        summary: of the study.
+        plan: what its ``plan.json`` holds.
+        figures: the folder of :func:`~graphshift.report.study_figures.draw_figures`.
+    """
+    sections = [
+        Section("Findings", _findings(summary)),
+        Section("What was compared", _compared(summary, plan)),
+        Section("Scores", _scores(summary)),
+        Section("Test environments", _environments(summary, figures)),
+        Section("Runs", _runs(summary, figures)),
+        Section("Tuning and settings", _settings(summary, plan, figures)),
+        Section("Cost", [Table(study_tables(summary)[-1])]),
+        Section("Failures", _failures(summary)),
+        Section("How to read it", [Facts(_reading(summary))]),
+        Section("Where it comes from", _provenance(summary)),
+        Section("Run it again", _again(summary)),
+    ]
+    title = f"{summary['dataset']}: {_count(len(plan['arms']), 'arm')} compared"
+    return page(
+        title, sections, lead=[Text(_headline(summary), lead=True, strong=_names(summary))], warnings=[NOT_ALLOWED]
+    )
+
+
+def _main_rule(summary: Summary) -> str:
+    """The first rule that is allowed, or the first if none is."""
+    rules = summary["selections"]
+    return str(next((entry["rule"] for entry in rules if entry["allowed"]), rules[0]["rule"]))
+
+
+def _of_rule(summary: Summary, rule: str) -> list[Mapping[str, Any]]:
+    return [arm for arm in summary["arms"] if arm["selection"] == rule]
+
+
+def _names(summary: Summary) -> list[str]:
+    """The arms'; they are set off in sentences, because a name may have a comma in it."""
+    return list(dict.fromkeys(arm["arm"] for arm in summary["arms"]))
+
+
+def _headline(summary: Summary) -> str:
+    """Who is ahead, in a sentence or two, by the main rule and in the mean test score."""
+    rule = _main_rule(summary)
+    entries = [arm["difference"]["mean_test"] for arm in _of_rule(summary, rule)]
+    found = [Difference(**entry) for entry in entries if entry is not None]
+    by = "" if rule == "val" else f"By {rule_label(summary, rule)}: "
+    if not found:
+        return f"{by}No arm could be held against another."
+    if all(difference.low is None for difference in found):
+        return f"{by}One run for each arm shows nothing yet: take more seeds."
+    ahead = [difference for difference in found if difference.decided and difference.mean > 0]
+    behind = [difference for difference in found if difference.decided and difference.mean < 0]
+    baselines = list(dict.fromkeys(difference.baseline for difference in found))
+    against = baselines[0] if len(baselines) == 1 else "its baseline"
+    if not ahead and not behind:
+        return f"{by}Nothing differs beyond chance: no arm is ahead of {against} or behind in the mean test score."
+    if not ahead:
+        return (
+            f"{by}No arm is ahead of {against} beyond chance in the mean test score; "
+            f"{len(behind)} of {len(found)} {_be(len(behind))} behind."
+        )
+    best = max(ahead, key=lambda difference: difference.mean).sentence(*unit_of(summary["metric"]))
+    if len(found) == 1:
+        return by + best
+    numbers = {"ahead": len(ahead), "behind": len(behind), "undecided": len(found) - len(ahead) - len(behind)}
+    shares = [f"{number} {_be(number)} {word}" for word, number in numbers.items() if number]
+    return f"{by}{best} Of {len(found)} comparisons, {_and(shares)}."
+
+
+def _findings(summary: Summary) -> list[Block]:
+    """All sentences of the study: those of the main rule, the others folded."""
+    blocks: list[Block] = []
+    for rule in _main_first(summary):
+        label = rule_label(summary, rule)
+        own = [f["text"].removeprefix(f"By {label}: ") for f in summary["findings"] if f["selection"] == rule]
+        if own:
+            points = Points(own, strong=_names(summary))
+            opening = Text(f"Each arm against its baseline, epoch and setting chosen by {label}:")
+            blocks += [Details(f"By {label}", [points])] if blocks else [opening, points]
+    return blocks or [Text("There is no pair of arms to hold against each other.")]
+
+
+def _main_first(summary: Summary) -> list[str]:
+    first = _main_rule(summary)
+    return [first, *(entry["rule"] for entry in summary["selections"] if entry["rule"] != first)]
+
+
+def _compared(summary: Summary, plan: Mapping[str, Any]) -> list[Block]:
+    counts, tests, better = summary["counts"], summary["tests"], "higher" if summary["higher_is_better"] else "lower"
+    options = f" with {show_settings(summary['options'])}" if summary["options"] else ""
+    pairs = {
+        "Dataset": summary["dataset"] + options,
+        "Metric": f"{LABELS[summary['metric']]}; {better} is better",
+        "Arms": "; ".join(
+            arm["name"] + (f" (against {arm['baseline']})" if arm["baseline"] else "") for arm in plan["arms"]
+        ),
+        "Test environments": f"{len(tests)}: {', '.join(tests)}",
+        "Seeds": f"{len(summary['seeds'])}: {_list(summary['seeds'])}",
+    }
+    if summary["data_seeds"]:
+        joined = "each with all seeds" if plan["crossed"] else "each with one seed"
+        pairs["Data seeds"] = f"{len(summary['data_seeds'])}: {_list(summary['data_seeds'])}, {joined}"
+    pairs["Tuning"] = (
+        f"{show_budget(summary)} that is tuned, on seeds that the runs do not use ({_list(summary['tuning_seeds'])})"
+        if summary["tuning"]
+        else "none"
+    )
+    for entry in summary["selections"]:
+        pairs[f"Rule {entry['rule']}"] = _RULES[entry["rule"]] + (f" ({entry['note']})" if entry["note"] else "")
+    words = {"trial": "trial", "run": "final run", "limit": "in-domain limit"}
+    done = [_count(sum(counts[kind].values()), word) for kind, word in words.items() if any(counts[kind].values())]
+    pairs["Fits"] = f"{', '.join(done)}; {len(summary['failed'])} failed"
+    return [Facts(pairs), Details("Sizes of the graphs", [Table(_sizes(plan))])]
+
+
+def _sizes(plan: Mapping[str, Any]) -> StudyTable:
+    columns = ("nodes", "edges", "features", "counted")
+    rows = [
+        [shape["name"], role, *(f"{shape[column]:,}" for column in columns)]
+        for role, name in (("training", "train"), ("validation", "val"), ("test", "tests"))
+        for shape in plan["data"][name]
+    ]
+    made = plan["data"]["data_seed"]
+    note = "counted: nodes with a label that training or score looks at."
+    note += f" The data are made from seed {made}." if made is not None and not plan["data_seeds"] else ""
+    return StudyTable(f"{plan['dataset']}: graphs", ["environment", "for", *columns], rows, note)
+
+
+def _scores(summary: Summary) -> list[Block]:
+    rules = [entry["rule"] for entry in summary["selections"]]
+    tables = main_tables(summary)  # one for each rule, and the last has the rules side by side
+    by_rule = dict(zip(rules, tables, strict=False))
+
+    def blocks(rule: str) -> list[Block]:
+        table, best = by_rule[rule], _best(summary, rule)
+        said = f"{table.note} Set off in green: the best mean test score, ahead of its baseline beyond chance."
+        return [Table(replace(table, note=said) if best else table, best=best)]
+
+    main, *others = _by_rule(summary, blocks)
+    return [main, *map(Table, tables[len(rules) :]), *others]
+
+
+def _best(summary: Summary, rule: str) -> list[int]:
+    """The row of the arm with the best mean test score, if the rule is allowed and the arm's lead is beyond chance."""
+    arms, sign = _of_rule(summary, rule), 1 if summary["higher_is_better"] else -1
+    scored = [i for i, arm in enumerate(arms) if arm["mean_test"]["mean"] is not None]
+    if not scored or not arms[0]["allowed"]:
+        return []
+    best = max(scored, key=lambda i: sign * arms[i]["mean_test"]["mean"])
+    difference = arms[best]["difference"]["mean_test"]
+    return [best] if difference and difference["low"] is not None and difference["low"] > 0 else []
+
+
+def _environments(summary: Summary, figures: Path) -> list[Block]:
+    tables = study_tables(summary)[len(main_tables(summary)) :]
+    by_rule = dict(zip([entry["rule"] for entry in summary["selections"]], tables, strict=False))
+
+    def blocks(rule: str) -> list[Block]:
+        arms = len(_of_rule(summary, rule))
+        table = Table(by_rule[rule], aside=range(arms, len(by_rule[rule].rows)))
+        caption = f"Every run on every test environment, with mean and standard deviation; {_chosen_by(summary, rule)}."
+        return [*_figure(figures, f"environments-{rule}", caption), table]
+
+    return _by_rule(summary, blocks)
+
+
+def _runs(summary: Summary, figures: Path) -> list[Block]:
+    def blocks(rule: str) -> list[Block]:
+        caption = f"Every run's mean and worst test score; {_chosen_by(summary, rule)}."
+        return _figure(figures, f"seeds-{rule}", caption)
+
+    return _by_rule(summary, blocks) or [Text("No run finished.")]
+
+
+def _chosen_by(summary: Summary, rule: str) -> str:
+    return f"epoch and setting chosen by {rule_label(summary, rule)}"
+
+
+def _by_rule(summary: Summary, blocks_of: Callable[[str], list[Block]]) -> list[Block]:
+    """The main rule's blocks, and those of the others folded."""
+    first, *others = _main_first(summary)
+    folded = [Details(f"By {rule_label(summary, rule)}", blocks) for rule in others if (blocks := blocks_of(rule))]
+    return [*blocks_of(first), *folded]
+
+
+def _figure(folder: Path, name: str, caption: str) -> list[Block]:
+    """A figure, if it was drawn: a rule by which no run finished has none."""
+    path = folder / f"{name}.svg"
+    return [Figure(path, caption)] if path.exists() else []
+
+
+def _settings(summary: Summary, plan: Mapping[str, Any], figures: Path) -> list[Block]:
+    blocks: list[Block] = []
+    if summary["tuning"]:
+
+        def drawn(rule: str) -> list[Block]:
+            return _figure(figures, f"tuning-{rule}", f"Every trial's score by {rule_label(summary, rule)}.")
+
+        blocks = [Table(study_tables(summary)[-2]), *_by_rule(summary, drawn)]
+    else:
+        blocks = [Text("Nothing was tuned.")]
+    return [*blocks, Details("Complete settings of every arm", [Table(_complete(plan), words=True)])]
+
+
+def _complete(plan: Mapping[str, Any]) -> StudyTable:
+    """Settings down, arms across; what means nothing to an arm is left out of its column."""
+    arms = plan["arms"]
+    rows = []
+    for name in arms[0]["complete"]:
+        cells = [_setting(arm, name) for arm in arms]
+        if any(cell != "–" for cell in cells):
+            rows.append([name, *cells])
+    note = "In braces: the values that tuning chose from. –: none, or without meaning to the arm."
+    return StudyTable("settings by arm", ["setting", *(arm["name"] for arm in arms)], rows, note)
+
+
+def _setting(arm: Mapping[str, Any], name: str) -> str:
+    complete = arm["complete"]
+    idle = name in idle_settings(complete["method"])
+    idle = idle or (name in LEARNING_ONLY and complete["explorer"] in NEVER_LEARN)
+    value = complete[name]
+    if idle or value is None or value == {}:
+        return "–"
+    if name in arm["space"] and arm["trials"]:
+        return f"{{{', '.join(map(str, arm['space'][name]))}}}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return show_settings(value) if isinstance(value, dict) else str(value)
+
+
+def _failures(summary: Summary) -> list[Block]:
+    failed = summary["failed"]
+    if not failed:
+        return [Text("No fit failed.")]
+    rows = [[entry["id"], str(entry["reason"])] for entry in failed]
+    note = "The same command with --retry-failed tries them again."
+    return [Table(StudyTable(f"{_count(len(failed), 'fit')} failed", ["fit", "reason"], rows, note))]
+
+
+def _reading(summary: Summary) -> dict[str, str]:
+    found = {
+        "validation, mean test, worst test": "Mean ± standard deviation over the final runs. The worst test is each "
+        "run's own.",
+        "against the baseline (95 %)": "The mean of the paired differences, positive where the arm is better, and its "
+        "interval (paired t). If the interval holds zero, the arms do not differ beyond chance.",
+        "won–tied–lost": "Over all pairs of runs with the same seeds.",
+    }
+    if len([arm for arm in _of_rule(summary, _main_rule(summary)) if arm["baseline"]]) > 1:
+        found["several comparisons"] = (
+            "Intervals are not corrected for the number of comparisons: where nothing differs, one in twenty says that "
+            "something does."
+        )
+    if summary["limits"]:
+        found["in-domain limit"] = "The same backbone, cross-validated on each test graph's own labels."
+        found["gap closed"] = (
+            "(arm − baseline) / (limit − baseline); “no gap” where the limit is not above the baseline beyond noise."
+        )
+    if summary["majority"]:
+        found["share of the largest class"] = "An accuracy below it is worse than no model."
+    if any(not entry["allowed"] for entry in summary["selections"]):
+        found[f"oracle ({NOT_ALLOWED})"] = "No result to report, only a measure of what choosing honestly costs."
+    return found
+
+
+def _provenance(summary: Summary) -> list[Block]:
+    blocks: list[Block] = [
+        Text(
+            f"Written by graphshift {summary['version']}. Beside this page, `plan.json` has the plan, `results.jsonl` "
+            "every fit, and `summary.json` every number shown here, unrounded."
+        )
+    ]
+    sessions = summary["provenance"]
+    for i, session in enumerate(sessions, 1):
+        facts = Facts(_session(session))
+        name = f"Session {i} of {len(sessions)}, {_moment(session)}"
+        blocks.append(facts if len(sessions) == 1 else Details(name, [facts]))
+    return blocks
+
+
+def _session(session: Mapping[str, Any]) -> dict[str, str]:
+    git, hardware = session["git"], session["hardware"]
+    versions = ", ".join(f"{name} {version}" for name, version in session["versions"].items() if version)
+    machine = [hardware["processor"], f"{hardware['system']} {hardware['machine']}", _count(hardware["cores"], "core")]
+    machine += [f"{hardware['memory_gb']} GB"] if hardware["memory_gb"] else []
+    workers, threads = _count(session["workers"], "worker"), _count(session["threads_per_worker"], "thread")
+    commit = "not known" if git is None else git["commit"] + (", with changes" if git["changed"] else "")
+    return {
+        "Started": _moment(session), "Command": f"`{session['command']}`" if session["command"] else "from Python",
+        "Versions": versions, "Commit": commit, "Computed with": f"{workers} with {threads}",
+        "Hardware": ", ".join(filter(None, machine)),
+    }  # fmt: skip
+
+
+def _moment(session: Mapping[str, Any]) -> str:
+    return str(session["started"]).replace("T", " ").replace("+00:00", " UTC")
+
+
+def _again(summary: Summary) -> list[Block]:
+    command = next((session["command"] for session in summary["provenance"] if session["command"]), None)
+    same = "The same machine, versions and threads give the same scores."
+    if command is None:
+        return [Text(f"The study was started from Python: `run_study` with the plan that `plan.json` shows. {same}")]
+    return [Text(f"Folders are shortened to their last name. {same}"), Code(command)]
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join([*([", ".join(words[:-1])] if words[1:] else []), words[-1]])
+
+
+def _be(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _list(values: Sequence[int]) -> str:
+    """Numbers in a row; a long run of them by its ends."""
+    whole = len(values) > 3 and list(values) == list(range(values[0], values[0] + len(values)))
+    return f"{values[0]} … {values[-1]}" if whole else ", ".join(map(str, values))

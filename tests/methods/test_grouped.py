@@ -1,0 +1,154 @@
+"""Methods on groups: their step is the gradient of their objective, and all of them train, save and resume."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import graphshift as gs
+from graphshift.backbones import GCN
+from graphshift.methods import (
+    CORALMethod,
+    DANNMethod,
+    GroupDROMethod,
+    GroupedMethod,
+    IRMMethod,
+    SRGNNMethod,
+    VRExMethod,
+)  # fmt: skip
+from graphshift.methods.groups import divided
+from graphshift.models import METHODS
+from graphshift.studies.space import METHOD_SPACES, paper_space
+from small import environments
+
+OTHERS = {name: kind for name, kind in METHODS.items() if name not in ("erm", "eerm")}
+
+
+def network() -> GCN:
+    torch.manual_seed(0)
+    return GCN(5, 3, hidden_channels=6)
+
+
+def gradients(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: p.grad.clone() for name, p in module.named_parameters() if p.grad is not None}
+
+
+def stepped(method: GroupedMethod, progress: float = 1.0) -> dict[str, torch.Tensor]:
+    """The gradients of a step that moves nothing."""
+    found: dict[str, torch.Tensor] = {}
+    method.descend = lambda: found.update(gradients(method.backbone))  # type: ignore[method-assign]
+    method.step(environments(1), progress)
+    return found
+
+
+def risks(backbone: GCN, count: int) -> torch.Tensor:
+    """By hand: the cross-entropy of every part by degree."""
+    (e,) = environments(1)
+    output = backbone.train()(e.x, e.graph)
+    assert e.y is not None
+    return torch.stack([F.cross_entropy(output[part], e.y[part]) for part in divided([e], "degree", count)[0]])
+
+
+def test_vrex_steps_on_mean_and_variance() -> None:
+    twin = network()
+    values = risks(twin, 4)
+    ((values.mean() + 3 * ((values - values.mean()) ** 2).mean()) / 3).backward()
+    found = stepped(VRExMethod(network(), penalty=3.0))
+    for name, gradient in gradients(twin).items():
+        torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [VRExMethod, IRMMethod])
+def test_before_the_penalty_counts_it_is_the_mean_risk_of_groups(kind: type[VRExMethod]) -> None:
+    twin = network()
+    risks(twin, 4).mean().backward()
+    found = stepped(kind(network(), penalty=100.0, anneal=0.5), progress=0.4)
+    for name, gradient in gradients(twin).items():
+        torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-6)
+    later = stepped(kind(network(), penalty=100.0, anneal=0.5), progress=0.5)
+    assert any(not torch.allclose(later[name], found[name], rtol=1e-2) for name in found)
+
+
+def test_groupdro_turns_to_the_worst_group() -> None:
+    method = GroupDROMethod(network(), group_lr=5.0, lr=0.0)
+    for _ in range(20):
+        method.step(environments(1), 0.0)
+    assert method.weights is not None
+    assert int(method.weights.argmax()) == int(risks(network(), 4).argmax())
+    assert float(method.weights.max()) > 0.9
+
+
+@pytest.mark.parametrize("kind", [CORALMethod, SRGNNMethod])
+def test_penalties_pull_representations_together(kind: type[CORALMethod]) -> None:
+    distances = {}
+    for penalty in (0.0, 100.0):
+        method = kind(network(), penalty=penalty, lr=0.01)
+        for _ in range(60):
+            numbers = method.step(environments(1, nodes=60), 1.0)
+        distances[penalty] = numbers["penalty"]
+    assert distances[100.0] < 0.5 * distances[0.0]
+
+
+def test_danns_discriminator_learns_what_the_gnn_unlearns() -> None:
+    """The discriminator's gradient is that of its cross-entropy; the GNN's is that of the risk less λ times it."""
+    method = DANNMethod(network(), penalty=0.7)
+    method.step(environments(1), 1.0)  # makes the discriminator
+    assert method.discriminator is not None
+    twin, judge = copy.deepcopy(method.backbone), copy.deepcopy(method.discriminator)
+    found = stepped(method)
+    (e,) = environments(1)
+    assert e.y is not None
+    parts = divided([e], "degree", 4)[0]
+    hidden, output = twin.train().represent(twin.stem(e.x), e.graph)
+    risk = torch.stack([F.cross_entropy(output[p], e.y[p]) for p in parts]).mean()
+    which = torch.cat([torch.full((p.numel(),), i) for i, p in enumerate(parts)])
+    told_apart = F.cross_entropy(judge(torch.cat([hidden[p] for p in parts])), which)
+    (risk - 0.7 * told_apart).backward()
+    for name, gradient in gradients(twin).items():
+        torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-6)
+    for ours, theirs in zip(method.discriminator.parameters(), judge.parameters(), strict=True):
+        assert ours.grad is not None
+        assert theirs.grad is not None
+        torch.testing.assert_close(ours.grad, theirs.grad / -0.7, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_method_learns_is_cloned_saved_and_loaded(name: str, tmp_path: Path) -> None:
+    from sklearn.base import clone
+
+    data = gs.load("planted", nodes=100)
+    model = clone(METHODS[name]("gcn", epochs=30, hidden_channels=8, lr=0.02, seed=1)).fit(data.train, val=data.val)
+    assert model.score(data.train[0]) > data.train[0].majority + 0.1
+    model.save(tmp_path / "model")
+    again = gs.load_model(tmp_path / "model")
+    assert type(again) is METHODS[name]
+    assert again.score(data.tests) == model.score(data.tests)
+    assert again._settings() == model._settings()
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_method_has_a_search_space_of_its_own(name: str) -> None:
+    space = paper_space({"method": name})
+    assert set(space) == {"lr", *METHOD_SPACES[name]}
+
+
+@pytest.mark.parametrize("backbone", ["sage", "gat", "gcnii", "gprgnn", "sgc", "mlp"])
+def test_every_backbone_has_a_representation(backbone: str) -> None:
+    data = gs.load("planted", nodes=60)
+    model = gs.CORAL(backbone, epochs=2, hidden_channels=8).fit(data.train, val=data.val)
+    network = model.backbone_.eval()
+    e = data.tests[0]
+    hidden, output = network.represent(network.stem(e.x), e.graph)
+    torch.testing.assert_close(output, network(e.x, e.graph))
+    assert hidden.shape[0] == e.num_nodes
+
+
+def test_several_graphs_are_the_groups() -> None:
+    method = GroupDROMethod(network())
+    method.step(environments(3), 0.0)
+    assert method.weights is not None
+    assert method.weights.numel() == 3

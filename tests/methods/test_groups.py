@@ -1,0 +1,78 @@
+"""Groups of nodes part the counted ones, in the order that was asked for."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+from graphshift.environments import Environment
+from graphshift.errors import GraphshiftError
+from graphshift.methods.groups import divided
+from graphshift.sparse import Sparse
+from small import environments
+
+
+@pytest.mark.parametrize("by", ["degree", "features"])
+@pytest.mark.parametrize("count", [2, 5])
+def test_every_counted_node_is_in_one_group(by: str, count: int) -> None:
+    for environment, parts in zip(environments(2), divided(environments(2), by, count), strict=True):
+        assert len(parts) == count
+        assert torch.cat(parts).sort().values.equal(environment.counted)
+        sizes = [part.numel() for part in parts]
+        assert max(sizes) - min(sizes) <= 1
+
+
+def test_by_degree_no_node_of_a_group_has_more_neighbours_than_one_of_the_next() -> None:
+    (e,) = environments(1)
+    degree = torch.bincount(e.graph.edge_index[1], minlength=e.num_nodes)
+    parts = divided([e], "degree", 4)[0]
+    for part, following in itertools.pairwise(parts):
+        assert int(degree[part].max()) <= int(degree[following].min())
+    assert int(degree[parts[0]].min()) < int(degree[parts[-1]].max())
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_by_features_the_order_is_that_of_the_first_principal_component(sparse: bool) -> None:
+    (e,) = environments(1, nodes=40)
+    dense = e.x.to_dense() if isinstance(e.x, Sparse) else e.x
+    if sparse:
+        e = e.replace(x=Sparse.from_torch(dense.to_sparse_csr()))
+    centred = (dense - dense.mean(dim=0)).double()
+    coordinate = (centred @ torch.linalg.svd(centred)[2][0])[e.counted]
+    parts = divided([e], "features", 3)[0]
+    expected = torch.tensor_split(e.counted[coordinate.argsort()], 3)
+    sets = [set(part.tolist()) for part in parts]
+    assert sets in ([set(p.tolist()) for p in expected], [set(p.tolist()) for p in reversed(expected)])  # either sign
+
+
+def test_one_feature_is_its_own_component() -> None:
+    (e,) = environments(1)
+    e = e.replace(x=torch.arange(float(e.num_nodes)).flip(0).unsqueeze(1))
+    first, last = divided([e], "features", 2)[0]
+    assert int(first.min()) > int(last.max())
+
+
+def test_graphs_are_groups_where_there_are_several() -> None:
+    several = environments(3)
+    for by in ("auto", "graphs"):
+        assert [len(parts) for parts in divided(several, by)] == [1, 1, 1]
+    assert [p[0].equal(e.counted) for p, e in zip(divided(several), several, strict=True)] == [True] * 3
+    assert len(divided(several[:1], "auto", 4)[0]) == 4
+
+
+def test_what_cannot_be_grouped_says_why() -> None:
+    (e,) = environments(1)
+    with pytest.raises(GraphshiftError, match=r"one training graph.*'degree' or 'features'"):
+        divided([e], "graphs")
+    with pytest.raises(GraphshiftError, match="group_by is 'colour'; expected one of auto, graphs, degree, features"):
+        divided([e], "colour")
+    alone = e.mask.clone().fill_(False)
+    alone[3] = True
+    with pytest.raises(GraphshiftError, match="one node counts; 4 groups"):
+        divided([_masked(e, alone)], "degree", 4)
+
+
+def _masked(e: Environment, mask: torch.Tensor) -> Environment:
+    return e.replace(mask=mask)

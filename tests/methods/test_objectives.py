@@ -1,0 +1,122 @@
+"""Every method's objective as a pure function, against an independent computation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from scipy import stats
+
+from graphshift.backbones import GCN
+from graphshift.methods.coral import coral_distance
+from graphshift.methods.dann import reversed_gradient
+from graphshift.methods.groupdro import groupdro_weights
+from graphshift.methods.irm import irm_penalty
+from graphshift.methods.mixup import mixup_risk
+from graphshift.methods.srgnn import central_moment_discrepancy
+from graphshift.methods.vrex import vrex_objective
+from graphshift.tasks import Task
+from small import environments
+
+TASKS = {
+    "multiclass": (Task("multiclass", 3), torch.tensor([0, 2, 1, 1, 0])),
+    "binary": (Task("binary", 2), torch.tensor([0, 1, 1, 0, 1])),
+    "regression": (Task("regression", 0), torch.tensor([0.5, -1.0, 2.0, 0.0, 1.5], dtype=torch.float64)),
+}
+
+
+def outputs(task: Task, rows: int = 5) -> torch.Tensor:
+    made = torch.randn(rows, task.out_channels, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    return made.requires_grad_()
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_irm_penalty_is_the_squared_slope_of_the_risk_in_the_scale_of_the_outputs(kind: str) -> None:
+    task, labels = TASKS[kind]
+    output, step = outputs(task), 1e-5
+    slope = (task.loss(output * (1 + step), labels) - task.loss(output * (1 - step), labels)) / (2 * step)
+    assert irm_penalty(output, labels, task).item() == pytest.approx(slope.item() ** 2, rel=1e-6)
+
+
+def test_irm_penalty_has_a_gradient_itself() -> None:
+    task, labels = TASKS["multiclass"]
+    output = outputs(task)
+    assert torch.autograd.gradcheck(lambda o: irm_penalty(o, labels, task), output)
+
+
+def test_irm_penalty_vanishes_where_no_rescaling_helps() -> None:
+    task = Task("regression", 0)
+    output = torch.tensor([[1.0], [2.0], [3.0]])
+    labels = torch.tensor([1.0, 2.0, 3.0])
+    assert irm_penalty(output, labels, task).item() == 0
+    assert irm_penalty(0.5 * output, labels, task).item() > 0
+
+
+def test_vrex_is_the_mean_and_the_variance_over_all_groups() -> None:
+    risks = torch.tensor([0.3, 1.1, 0.7, 2.0], dtype=torch.float64)
+    expected = np.mean(risks.numpy()) + 2.5 * np.var(risks.numpy())  # numpy divides by G
+    assert float(vrex_objective(risks, 2.5)) == pytest.approx(expected)
+
+
+def test_groupdro_weights_follow_the_papers_update() -> None:
+    weights, risks = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.1, 2.0, 1.0])
+    raised = weights.double().numpy() * np.exp(0.7 * risks.double().numpy())
+    np.testing.assert_allclose(groupdro_weights(weights, risks, 0.7).numpy(), raised / raised.sum(), rtol=1e-6)
+    torch.testing.assert_close(groupdro_weights(weights, risks, 0.0), weights)
+
+
+def test_mixup_is_cross_entropy_with_soft_labels_of_mixed_outputs() -> None:
+    task, labels = TASKS["multiclass"]
+    output, partner, share = outputs(task), torch.tensor([3, 0, 4, 1, 2]), 0.3
+    soft = share * F.one_hot(labels, 3) + (1 - share) * F.one_hot(labels[partner], 3)
+    mixed = share * output + (1 - share) * output[partner]
+    expected = -(soft * mixed.log_softmax(dim=1)).sum(dim=1).mean()
+    torch.testing.assert_close(mixup_risk(output, labels, partner, share, task), expected)
+    torch.testing.assert_close(mixup_risk(output, labels, partner, 1.0, task), task.loss(output, labels))
+
+
+def test_mixing_outputs_is_mixing_the_last_hidden_layer_of_two_branches() -> None:
+    """Each node's last layer sees its own neighbours; being affine, it may come before or after the mixing."""
+    (e,) = environments(1)
+    network = GCN(5, 3, hidden_channels=6).eval()
+    hidden, output = network.represent(network.stem(e.x), e.graph)
+    partner, share = torch.randperm(e.num_nodes, generator=torch.Generator().manual_seed(0)), 0.4
+    messages = (e.graph.normalised @ torch.eye(e.num_nodes)) @ hidden
+    last = network.layers[-1]
+    expected = (share * messages + (1 - share) * messages[partner]) @ last.linear.weight.t() + last.bias
+    torch.testing.assert_close(share * output + (1 - share) * output[partner], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_coral_is_the_difference_of_means_and_covariances() -> None:
+    first, second = (torch.randn(n, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(n)) for n in (7, 9))
+    means = first.mean(0).numpy() - second.mean(0).numpy()
+    covariances = np.cov(first.numpy(), rowvar=False) - np.cov(second.numpy(), rowvar=False)
+    assert float(coral_distance(first, second)) == pytest.approx((means**2).mean() + (covariances**2).mean())
+    assert float(coral_distance(first, first)) == 0
+
+
+def test_central_moments_are_those_of_scipy() -> None:
+    first, second = (torch.randn(n, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(n)) for n in (8, 6))
+    x, y = np.tanh(first.numpy()), np.tanh(second.numpy())
+    expected = np.linalg.norm(x.mean(0) - y.mean(0)) / 2
+    for k in range(2, 6):
+        expected += np.linalg.norm(stats.moment(x, k) - stats.moment(y, k)) / 2**k
+    assert float(central_moment_discrepancy(first, second)) == pytest.approx(expected)
+
+
+def test_the_discrepancy_of_equal_samples_is_zero_and_has_a_gradient() -> None:
+    sample = torch.randn(5, 3, requires_grad=True, generator=torch.Generator().manual_seed(1))
+    distance = central_moment_discrepancy(sample, sample.detach())
+    distance.backward()
+    assert float(distance) == 0
+    assert sample.grad is not None
+    assert bool(torch.isfinite(sample.grad).all())
+
+
+def test_the_gradient_is_reversed_and_weighted() -> None:
+    x = torch.tensor([1.0, -2.0], requires_grad=True)
+    y = reversed_gradient(x, 0.5)
+    torch.testing.assert_close(y, x)
+    (y * torch.tensor([3.0, 4.0])).sum().backward()
+    torch.testing.assert_close(x.grad, torch.tensor([-1.5, -2.0]))
