@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,23 +59,33 @@ for name, given in json.loads(sys.argv[1]).items():
     found[name] = [expected.total - start, mark("VmHWM:") - start]
 print(json.dumps(found))
 """
-CASES: dict[str, dict[str, Any]] = {
-    "erm": {"method": "erm", "backbone": "sage", "epochs": 2},
-    "random": {"backbone": "gcn", "explorer": "random", "edits_per_node": 5, "epochs": 2},
-    "reinforce, low memory": {"backbone": "gcn", "edits_per_node": 5, "epochs": 4, "low_memory": True},
+#: The cases of one process each. A low-memory fit changes the heap of its process for good, and would itself take the
+#: holes that usual ones left.
+CASES: dict[str, dict[str, dict[str, Any]]] = {
+    "usual": {
+        "erm": {"method": "erm", "backbone": "sage", "epochs": 2},
+        "random": {"backbone": "gcn", "explorer": "random", "edits_per_node": 5, "epochs": 2},
+        "sage, random": {"backbone": "sage", "explorer": "random", "epochs": 2},
+    },
+    "low memory": {
+        "sage, random": {"backbone": "sage", "explorer": "random", "epochs": 2, "low_memory": True},
+        "reinforce": {"backbone": "gcn", "edits_per_node": 5, "epochs": 4, "low_memory": True},
+        "gprgnn": {"backbone": "gprgnn", "edits_per_node": 5, "epochs": 3, "low_memory": True},
+    },
 }
 
 
 @pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="only Linux tells a process's peak")
-def test_the_estimate_is_near_what_a_fresh_process_holds() -> None:
-    """Within −30 % and +55 % above the start: wider than the table of docs/speed.md, to hold anywhere."""
+@pytest.mark.parametrize("mode", CASES)
+def test_the_estimate_is_near_what_a_fresh_process_holds(mode: str) -> None:
+    """Within −20 % and +50 % above the start: wider than the table of docs/speed.md, to hold anywhere."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", MEASURE, json.dumps(CASES)]
+    command = [sys.executable, "-c", MEASURE, json.dumps(CASES[mode])]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found.keys() == CASES.keys()
+    assert found.keys() == CASES[mode].keys()
     for name, (expected, held) in found.items():
-        assert 0.7 < expected / held < 1.55, (name, expected, held)
+        assert 0.8 < expected / held < 1.5, (name, expected, held)
 
 
 # --- by its parts ------------------------------------------------------------------------------------------------
@@ -95,17 +106,40 @@ def test_more_of_anything_never_needs_less(data: ShiftDataset, backbone: str, gi
         assert total(data, **given, edits_per_node=20) > base
 
 
+@pytest.mark.parametrize("explorer", ["random", "reinforce", "gradient"])
 @pytest.mark.parametrize("backbone", BACKBONES)
-def test_low_memory_needs_less(data: ShiftDataset, backbone: str) -> None:
-    given = {"backbone": backbone, "explorer": "random", "explorers": 4}
-    assert total(data, **given, low_memory=True) < total(data, **given)
+def test_low_memory_needs_less(data: ShiftDataset, backbone: str, explorer: str) -> None:
+    # With few epochs the policies, which both modes hold, do not hide the views.
+    given = {"backbone": backbone, "explorer": explorer, "explorers": 4, "edits_per_node": 1, "epochs": 1}
+    low, usual = total(data, **given, low_memory=True), total(data, **given)
+    # These keep hardly anything of a view: proposing, which the modes share, may need most.
+    assert low < usual or (backbone in ("sgc", "mlp") and low == usual)
+
+
+def views(data: ShiftDataset, **given: Any) -> int:
+    found = estimate(data, validated({"backbone": "gcn", "explorer": "random"} | given), resident=0)
+    assert found.moment == "the backward pass"
+    return found.parts["views"]
+
+
+def test_every_view_holds_its_graph_the_form_of_it_and_its_actions(data: ShiftDataset) -> None:
+    nodes, edges = 3000, data.train[0].graph.num_edges
+    for explorers, edits in [(3, 1), (6, 1), (3, 4)]:
+        entries = edges + 2 * nodes * edits  # an edit of an undirected graph is two entries
+        graph = 4 * nodes + 4 * entries  # where rows begin, columns
+        form = 4 * entries + 2 * 4 * nodes  # the values of Â, its diagonal and the degrees
+        actions = 4 * nodes * edits
+        expected = explorers * (graph + form + actions)
+        assert views(data, explorers=explorers, edits_per_node=edits) == expected
+        low = views(data, explorers=explorers, edits_per_node=edits, low_memory=True)
+        assert low == graph + form + actions + explorers * actions  # of one view, and what all are made of again
 
 
 @pytest.mark.parametrize("backbone", ["gcn", "sage", "gat", "gcnii"])
 def test_low_memory_keeps_the_activations_of_one_view(data: ShiftDataset, backbone: str) -> None:
     def activations(**given: Any) -> int:
-        settings = validated({"backbone": backbone, "explorer": "random", "hidden_channels": 64} | given)
-        return estimate(data, settings, resident=0).parts["activations"]
+        fixed = {"backbone": backbone, "explorer": "random", "hidden_channels": 64, "edits_per_node": 1}
+        return estimate(data, validated(fixed | given), resident=0).parts["activations"]
 
     assert activations(explorers=8, low_memory=True) == activations(explorers=2, low_memory=True)
     assert activations(explorers=8) > 2 * activations(explorers=2)
@@ -114,7 +148,11 @@ def test_low_memory_keeps_the_activations_of_one_view(data: ShiftDataset, backbo
 def test_a_checkpoint_copies_the_policies(data: ShiftDataset) -> None:
     found = estimate(data, validated({"edits_per_node": 5}), resident=0)
     assert found.moment == "a checkpoint"
-    assert found.parts["checkpoint"] == found.parts["policies"] > 0
+    # The copy that is written, and that of the checkpoint before, which the trainer lets go when it has the new one.
+    assert found.parts["checkpoint"] == 2 * found.parts["policies"] > 0
+    early = estimate(data, validated({"backbone": "gat", "edits_per_node": 1, "epochs": 1}), resident=0)
+    assert early.moment == "the backward pass"
+    assert early.parts["checkpoint"] == early.parts["policies"] > 0
     assert "checkpoint" not in estimate(data, Settings(explorer="random"), resident=0).parts
 
 
@@ -269,6 +307,51 @@ def test_advice_names_what_suffices_alone(data: ShiftDataset) -> None:
     said = advice(data, settings, fewer, resident=100 * MB)
     assert f"--explorers 3 (about {show_size(fewer)})" in said
     assert "--hidden" not in said  # the policies need most: a narrower network does not help
+
+
+FLAGS = {
+    "--explorers": "explorers", "--edits-per-node": "edits_per_node", "--hidden": "hidden_channels",
+    "--explorer-option": "explorer_options", "--low-memory": "low_memory",
+}  # fmt: skip
+
+
+def as_said(settings: Settings, words: str) -> Settings:
+    """The settings with the flags of a piece of advice."""
+    changes: dict[str, Any] = {}
+    for flag, value in re.findall(r"(--[a-z-]+)(?: ([\w=]+))?", words):
+        if flag == "--explorer-option":
+            name, number = value.split("=")
+            changes["explorer_options"] = {name: int(number)}
+        else:
+            changes[FLAGS[flag]] = int(value) if value else True
+    return settings.model_copy(update=changes)
+
+
+@pytest.mark.parametrize("backbone", BACKBONES)
+@pytest.mark.parametrize(
+    "given",
+    [{"method": "erm"}, {"explorer": "random"}, {"epochs": 1}, {"edits_per_node": 8}, {"explorer": "gradient"},
+     {"explorer": "random", "low_memory": True}],
+    ids=str,
+)  # fmt: skip
+def test_whoever_follows_the_advice_stays_below(data: ShiftDataset, backbone: str, given: dict[str, Any]) -> None:
+    settings = validated({"backbone": backbone, "explorers": 5, "hidden_channels": 64} | given)
+    now = estimate(data, settings, resident=100 * MB).total
+    heard = 0
+    for goal in (now - 1, *(100 * MB + (now - 100 * MB) * tenths // 10 for tenths in (9, 8, 6, 4, 2, 1))):
+        said = advice(data, settings, goal, resident=100 * MB)
+        if said.startswith("No setting"):
+            continue
+        for piece in said.removeprefix("What would fit: ").split(", or "):
+            followed = estimate(data, as_said(settings, piece), resident=100 * MB).total
+            assert followed <= goal, piece
+            assert f"(about {show_size(followed)})" in piece
+            heard += 1
+            if "together" in piece:  # each of them has a share in it
+                for flag in re.findall(r"--[a-z-]+(?: [\w=]+)?(?= )", piece):
+                    rest = as_said(settings, piece.replace(flag, "", 1))
+                    assert estimate(data, rest, resident=100 * MB).total > followed, (piece, flag)
+    assert heard or backbone in ("sgc", "mlp")
 
 
 def test_advice_combines_or_gives_up(data: ShiftDataset) -> None:

@@ -229,7 +229,7 @@ def test_exploring_is_run_and_shown(graphshift: Any, tmp_path: Path, monkeypatch
     monkeypatch.setattr(exploring, "DATASETS", {"planted": {"nodes": 60, "environments": 3}, "elliptic": {}})
     for name, value in (("_EPOCHS", 2), ("_RANDOM_DRAWS", 3), ("_RATES", (0.1, 1.0))):
         monkeypatch.setattr(exploring, name, value)
-    given = ("reproduce", "exploring", "--quick", "--out", tmp_path)
+    given = ("reproduce", "exploring", "--quick", "--seeds", 1, "--data-seeds", 1, "--out", tmp_path)
     monkeypatch.setenv("GRAPHSHIFT_DATA", str(tmp_path / "none"))
     answer = graphshift(*given, *HERE)
     assert answer.status == 0
@@ -246,6 +246,8 @@ def test_exploring_is_run_and_shown(graphshift: Any, tmp_path: Path, monkeypatch
     (line,) = [line for line in (place / "variance.md").read_text().splitlines() if "| 1 | paper | 0.1 |" in line]
     assert f"| {first['random']:.1e} | {first['last'] / first['random']:.1f} |" in line
     monkeypatch.setattr(exploring, "_load", no_data)
+    monkeypatch.setattr(paper_report, "draw_item", lambda item, studies, folder: [])
+    monkeypatch.setattr(paper_report, "draw_exploring", lambda records, folder: [])
     shown = graphshift(*given, "--show")
     assert (shown.status, shown.out) == (0, answer.out)
 

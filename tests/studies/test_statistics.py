@@ -173,7 +173,7 @@ def test_the_worst_of_a_metric_of_which_less_is_better_is_the_largest() -> None:
     chosen = {"epoch": 1, "score": 1.0, "val": 1.0, "tests": {"c": 2.0, "d": 7.0, "e": 3.0}}
     names = (
         "arm", "dataset", "method", "backbone", "explorer", "data_seed", "seed", "settings", "tuned", "majority",
-        "seconds", "seconds_per_epoch", "peak_rss_mb", "variance", "curve", "version",
+        "seconds", "seconds_per_epoch", "peak_rss_mb", "variance", "version",
     )  # fmt: skip
     record = dict.fromkeys(names) | {"kind": "run", "status": "ok", "selections": {"val": chosen}}
     assert flat([record | {"metric": "mse"}], "val")[0]["worst"] == 7.0
@@ -181,3 +181,17 @@ def test_the_worst_of_a_metric_of_which_less_is_better_is_the_largest() -> None:
     for change in ({"kind": "trial"}, {"status": "failed"}):
         assert flat([record | {"metric": "mse"} | change], "val") == []
     assert flat([record | {"metric": "mse"}], "oracle") == []
+
+
+def test_rows_have_what_records_of_earlier_versions_lack() -> None:
+    names = (
+        "arm", "dataset", "method", "backbone", "explorer", "data_seed", "seed", "settings", "tuned", "majority",
+        "seconds", "seconds_per_epoch", "peak_rss_mb", "variance", "version",
+    )  # fmt: skip
+    old = {"epoch": 1, "score": 1.0, "val": 1.0, "tests": {"c": 2.0}}
+    record = dict.fromkeys(names) | {"kind": "run", "status": "ok", "metric": "accuracy", "selections": {"val": old}}
+    (row,) = flat([record], "val")
+    assert (row["train"], row["train_without_spurious"], row["curve"]) == (None, None, None)
+    new = {**old, "train": 0.5, "train_without_spurious": 0.25}
+    (row,) = flat([record | {"selections": {"val": new}, "curve": {"epoch": [1]}}], "val")
+    assert (row["train"], row["train_without_spurious"], row["curve"]) == (0.5, 0.25, {"epoch": [1]})

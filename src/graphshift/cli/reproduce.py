@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["reproduce"]
 
+_STEPS = 200  # of explorers, in the study of what they learn
+
 
 def reproduce(
     item: Annotated[str, typer.Argument(metavar="ITEM", help="a table or figure, as fig2; `all`; or `list`")],
@@ -52,7 +54,7 @@ def reproduce(
 
     The same command goes on where it was stopped. What needs data that are absent says so and is skipped.
     """
-    from graphshift.paper import ITEMS, Size, find
+    from graphshift.paper import ITEMS, SETTINGS, Size, find
 
     if item == "list":
         _list(data_dir)
@@ -61,6 +63,9 @@ def reproduce(
     size = Size(seeds or size.seeds, data_seeds or size.data_seeds, trials or size.trials, size.epochs)
     place = out / "quick" if quick else out
     chosen = None if settings is None else [name.strip() for name in settings.split(",") if name.strip()]
+    for name in chosen or ():
+        if name not in SETTINGS:
+            raise GraphshiftError(f"--settings has {name!r}; expected some of {', '.join(SETTINGS)}.")
     how = _How(place, size, chosen, quick, show, data_dir, workers, threads_per_worker, retry_failed, force)
     wanted = list(ITEMS.values()) if item == "all" else [find(item)]
     if not sum(len(_one(one, how)) for one in wanted):
@@ -87,6 +92,8 @@ def _one(item: Item, how: _How) -> list[StudyTable]:
     from graphshift.report.paper_report import write_toy
     from graphshift.report.tables import print_table
 
+    if how.show and not item.experiments:
+        return _shown(item, how)
     if item.data:
         tables = _data(item, how)
     elif not item.experiments:
@@ -99,6 +106,18 @@ def _one(item: Item, how: _How) -> list[StudyTable]:
     if tables:
         print(f"{item.name}: tables and figures in {how.folder / item.name}")
     return tables
+
+
+def _shown(item: Item, how: _How) -> list[StudyTable]:
+    """What an item without studies left when it was run."""
+    from graphshift.report.study_tables import StudyTable
+
+    file = how.folder / item.name / "table.txt"
+    if not file.is_file():
+        _note(f"{item.name}: not in {how.folder}; run it without --show.")
+        return []
+    print(file.read_text(encoding="utf-8"))
+    return [StudyTable(item.title, [], [])]
 
 
 def _data(item: Item, how: _How) -> list[StudyTable]:
@@ -155,7 +174,7 @@ def _exploring(item: Item, how: _How) -> list[StudyTable]:
         missing = {name: why for name in DATASETS if (why := absent(name, how.data_dir))}
         for why in missing.values():
             _note(f"{item.name}: skipped: {why}.")
-        seeds, steps = (1, 10) if how.quick else (how.size.seeds or 3, 200)
+        seeds, steps = (1, 10) if how.quick else (how.size.seeds or 3, _STEPS)
         wanted = cases([name for name in DATASETS if name not in missing], seeds, steps)
         with _going_on(), progress_bar("exploring", len(wanted), enabled=True, unit="cases") as report:
             records = explore_all(wanted, file, how.data_dir, report)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from graphshift.datasets.artificial import CORA_SOURCES
 from graphshift.datasets.arxiv import SOURCES as ARXIV_SOURCES
 from graphshift.datasets.elliptic import SOURCES as ELLIPTIC_SOURCES
+from graphshift.datasets.facebook100 import NEEDED as FACEBOOK_NEEDED
 from graphshift.datasets.facebook100 import SOURCES as FACEBOOK_SOURCES
 from graphshift.datasets.pubmed import PUBMED_SOURCES
 from graphshift.datasets.reading.amazon import PHOTO_SOURCES
@@ -30,6 +31,7 @@ class Entry:
         sources: its raw files; none if it is built in.
         figure: the picture that shows it best, a name from :data:`graphshift.report.data_figures.FIGURES`.
         note: what to know when reading its statistics.
+        needed: those of its files without which there is no dataset; None for all.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Entry:
     sources: Sequence[Source] = ()
     figure: str = "overview"
     note: str = ""
+    needed: Sequence[Source] | None = None
 
 
 #: Every dataset by name.
@@ -68,7 +71,7 @@ CATALOGUE = {
         ),
         Entry(
             "facebook100", "friendships at American universities in 2005; gender", "cross-domain",
-            "Traud et al. 2011", FACEBOOK_SOURCES, "sizes",
+            "Traud et al. 2011", FACEBOOK_SOURCES, "sizes", needed=FACEBOOK_NEEDED,
         ),
         Entry(
             "elliptic", "Bitcoin transactions in 49 time steps; which are illicit", "temporal",

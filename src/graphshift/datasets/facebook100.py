@@ -24,7 +24,7 @@ from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.graphs import Graph
 from graphshift.tasks import Task
 
-__all__ = ["SOURCES", "TRAINING", "facebook100"]
+__all__ = ["NEEDED", "SOURCES", "TRAINING", "facebook100"]
 
 #: The paper's three choices of training schools.
 TRAINING = {
@@ -32,6 +32,7 @@ TRAINING = {
     "bingham": ("Bingham82", "Duke14", "Princeton12"),
     "washu": ("WashU32", "Brandeis99", "Carnegie49"),
 }
+_VALIDATION = ("Cornell5", "Yale4")
 _ATTRIBUTES = ("status", "major", "second major", "dorm", "year", "high school")
 _GENDER = 1  # its column in `local_info`
 _PARSER = 1
@@ -63,7 +64,7 @@ _DIGESTS: dict[str, str | None] = {
 def facebook100(
     training: str | Sequence[str] = "hopkins",
     *,
-    val: str | Sequence[str] = ("Cornell5", "Yale4"),
+    val: str | Sequence[str] = _VALIDATION,
     tests: str | Sequence[str] = ("Penn94", "Brown11", "Texas80"),
     vocabulary: str | Sequence[str] = "seen",
     unknown_gender: str = "masked",
@@ -158,8 +159,9 @@ def _source(school: str) -> Source:
     return Source(f"fb100/{school}.mat", url, digest, home=_HOME)
 
 
-#: The raw files of the paper's 18 schools.
+#: The raw files of the paper's 18 schools, and of those that train and validate: the others can be done without.
 SOURCES = tuple(_source(school) for school in _DIGESTS)
+NEEDED = tuple(_source(school) for choice in (*TRAINING.values(), _VALIDATION) for school in choice)
 
 
 def _available(

@@ -91,7 +91,7 @@ class Reinforce(Explorer):
             self._mean_reward = self.baseline * mean + (1 - self.baseline) * reward
         if self.normalise:
             advantage = self._normalised(advantage)
-        self._policy_for(view.graph.num_nodes).reinforce(view.actions, advantage)
+        self._policy_for(view.actions.shape[0]).reinforce(view.actions, advantage)
 
     def _normalised(self, advantage: float) -> float:
         square = advantage * advantage

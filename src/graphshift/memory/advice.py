@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphshift.environments import ShiftDataset
@@ -43,8 +43,7 @@ def advice(data: ShiftDataset, settings: Settings, goal: int, *, resident: int |
     """
     resident = resident if resident is not None else resident_bytes()
     single: list[str] = []
-    names: list[str] = []
-    together = settings
+    steps: dict[str, dict[str, Any]] = {}
     for ladder in _ladders(settings):
         for flag, changes in ladder:
             size = estimate(data, settings.model_copy(update=changes), resident=resident).total
@@ -52,20 +51,23 @@ def advice(data: ShiftDataset, settings: Settings, goal: int, *, resident: int |
                 single.append(f"{flag} (about {show_size(size)})")
                 break
         flag, changes = ladder[-1]
-        changed = together.model_copy(update=changes)
-        if _less(data, changed, together, resident):
-            together, names = changed, [*names, flag]
+        steps[flag] = changes
     if single:
         return f"What would fit: {', or '.join(single)}."
-    size = estimate(data, together, resident=resident).total
+    for flag in list(steps):  # what changes nothing beside the others is not asked for
+        others = {name: changes for name, changes in steps.items() if name != flag}
+        if _with(data, settings, others, resident) <= _with(data, settings, steps, resident):
+            steps = others
+    size, names = _with(data, settings, steps, resident), list(steps)
     if names and size <= goal:
         return f"What would fit: {' '.join(names)} together (about {show_size(size)})."
     least = f" (about {show_size(size)} with {' '.join(names)})" if names else ""
     return f"No setting brings it below{least}: take a smaller graph, or a machine with more memory."
 
 
-def _less(data: ShiftDataset, changed: Settings, settings: Settings, resident: int | None) -> bool:
-    return estimate(data, changed, resident=resident).total < estimate(data, settings, resident=resident).total
+def _with(data: ShiftDataset, settings: Settings, steps: Mapping[str, dict[str, Any]], resident: int | None) -> int:
+    changes = {name: value for step in steps.values() for name, value in step.items()}
+    return estimate(data, settings.model_copy(update=changes), resident=resident).total
 
 
 _Ladder = Sequence[tuple[str, dict[str, Any]]]

@@ -10,7 +10,7 @@ Sizes are those of float32 values and 32-bit indices, 4 bytes each; graphs of mo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -28,14 +28,16 @@ from graphshift.sparse import Sparse
 __all__ = ["Estimate", "data_bytes", "estimate"]
 
 #: What libraries make ready at their first training step: MKL's buffers, autograd's threads, scikit-learn's metrics.
-_FIRST_USE = 20_000_000
+#: Measured with 500 nodes, where arrays are next to nothing.
+_FIRST_USE = 6_000_000
 
-#: glibc keeps freed arrays below this size in its heap, where smaller ones break them up. What is lost to that was
-#: measured as a share of what a step holds: while it runs, and of what stays behind when it is over. Larger arrays go
-#: back to the system at once, and in low-memory mode all do (:func:`give_back_freed`).
-_IN_HEAP, _BROKEN_UP, _LEFT_BEHIND = 32 * 1024**2, 0.45, 0.6
-#: In low-memory mode it keeps arrays below a megabyte alone: at most this many bytes, and at most this share.
-_SMALL, _SMALL_SHARE = 16_000_000, 0.3
+#: glibc keeps freed arrays below this size in its heap, where smaller ones break them up. What is lost to that while a
+#: step runs was fitted to measured peaks (``Needs.lost``); this is the share of a step that stays behind when it is
+#: over. Larger arrays go back to the system at once.
+_IN_HEAP, _LEFT_BEHIND = 32 * 1024**2, 0.6
+#: In low-memory mode it keeps arrays below a megabyte alone (:func:`give_back_freed`). Where few are, those lose at
+#: most this share of a step, and at most so many bytes.
+_SMALL_ARRAY, _FEW_SMALL, _FEW_SMALL_BYTES = 2**20, 0.5, 16_000_000
 
 
 @dataclass(frozen=True)
@@ -95,12 +97,16 @@ def estimate(
         # The weights, their gradient, AdamW's two moments, and the best epoch's copy.
         "optimiser": 5 * weights,
     }
-    moments = _moments(data, settings, needs)
+    # The gradient with respect to edges goes through attention in torch: the kernels give none. What the heap loses
+    # then is of keys and weights, the same for all backbones.
+    trying = needs_of(network, settings.dropout > 0, settings, by_kernels=False) if needs.form else needs
+    trying = replace(trying, lost=Needs.lost)
+    moments = _moments(data, settings, needs, trying)
     moment, parts = max(moments.items(), key=lambda item: sum(item[1].values()))
     return Estimate({name: round(size) for name, size in (base | parts).items() if size}, moment, unknown)
 
 
-def _moments(data: ShiftDataset, settings: Settings, needs: Needs) -> dict[str, dict[str, float]]:
+def _moments(data: ShiftDataset, settings: Settings, needs: Needs, trying: Needs) -> dict[str, dict[str, float]]:
     """What each moment that may need most holds beside process, data and optimiser."""
     chosen = {"val": data.val, "id_val": data.train, "oracle": data.tests, "last": ()}[settings.selection]
     eerm = settings.method == "eerm"
@@ -114,7 +120,8 @@ def _moments(data: ShiftDataset, settings: Settings, needs: Needs) -> dict[str, 
     scored = max((e.counted.numel() for e in (*chosen, *data.val, *data.tests)), default=0)
     # Probabilities in float64, once more as the metric takes them, beside the output.
     scores = scored * data.task.out_channels * (8 * 3 + 4)
-    stems = sum(4 * e.num_nodes * needs.stem for e in data.train)
+    # EERM holds the stem's result until all views are done, ERM what autograd keeps of it.
+    stems = sum(4 * e.num_nodes * (needs.stem if eerm else needs.stem_kept) for e in data.train)
     way_back = {"forms": forms, "activations": stems}
     policies = 0.0
     moments: dict[str, dict[str, float]] = {}
@@ -122,6 +129,11 @@ def _moments(data: ShiftDataset, settings: Settings, needs: Needs) -> dict[str, 
         kept = sum(_kept(e, *_size(e), needs) for e in data.train)
         busy = max(_busy(e, *_size(e), needs) for e in data.train)
         moments["the backward pass"] = way_back | {"activations": stems + kept, "temporaries": busy}
+        # The stem's result is there until the forward pass is over. Beside it the last layer: its product, or SAGE's
+        # two and both side by side, and the output.
+        last = needs.stem - needs.stem_kept + 6 * data.task.out_channels
+        ahead = max(4 * e.num_nodes * last for e in data.train)
+        moments["the forward pass"] = way_back | {"activations": stems + kept, "temporaries": ahead}
     else:
         edited = {id(e): _edited(e.graph, settings) for e in data.train}
         explorers = settings.explorers
@@ -133,42 +145,59 @@ def _moments(data: ShiftDataset, settings: Settings, needs: Needs) -> dict[str, 
         busy = max(_busy(e, e.num_nodes, edited[id(e)], needs) for e in data.train)
         made, kept = explorers * sum(one.values()), explorers * sum(kept_one.values())
         held = plain + made
+        learning = held
         if settings.low_memory:
             made, kept = max(one.values()), max(kept_one.values())
+            # The gradient of every stem's result, collected over its views. In the usual mode it grows while what is
+            # kept of the views goes, so that it never adds to the peak.
+            kept += sum(4 * e.num_nodes * needs.out for e in data.train)
             # All views are proposed, then looked at; a graph that was looked at is dropped, and made again when it is
             # its turn on the way back. Actions stay. Where there are none, the graph stays.
-            looked = {"views": plain + made, "policies": policies, "temporaries": looking}
+            looked = {"views": plain + made, "policies": policies, "checkpoint": policies, "temporaries": looking}
             moments["a look at the views"] = way_back | looked
             actions = explorers * sum(4 * e.num_nodes * settings.edits_per_node for e in data.train)
             single = max(_view(e, edited[id(e)], settings) for e in data.train)
             held = made + (plain if settings.explorer == "gradient" else min(actions + single, plain))
-        views = {"views": held, "policies": policies}
+            # An explorer that learns asks its view for the number of nodes, which makes the graph again.
+            learning = plain if settings.explorer == "reinforce" else held
+        # The trainer holds the copy of the policies that it made for the latest checkpoint.
+        views = {"views": held, "policies": policies, "checkpoint": policies}
         moments["the backward pass"] = way_back | views | {"activations": stems + kept, "temporaries": busy}
-        moments["a step of the explorers"] = way_back | views | {"temporaries": growth}
-        proposing = max(_proposing(e, edited[id(e)], needs, settings) for e in data.train)
+        moments["a step of the explorers"] = way_back | views | {"views": learning, "temporaries": growth}
+        proposing = max(_proposing(e, edited[id(e)], trying, settings) for e in data.train)
         before = held if settings.inner_steps > 1 else 0  # the views of the step before are still there
         moments["a proposal"] = way_back | {
-            "views": plain + before, "policies": policies, "temporaries": proposing,
+            "views": plain + before, "policies": policies, "checkpoint": policies, "temporaries": proposing,
         }  # fmt: skip
     moments["the stem's backward pass"] = way_back | {
-        "policies": policies, "temporaries": 2 * stems, "views": moments["the backward pass"].get("views", 0.0),
+        "policies": policies, "checkpoint": policies, "temporaries": 2 * stems,
+        "views": moments["the backward pass"].get("views", 0.0),
     }  # fmt: skip
-    array = max(4 * e.num_nodes * needs.looking / 4 for e in data.train)  # a pass has about four at a time
-    in_heap = (needs.broken_up if eerm else 1) * (min(1.0, _IN_HEAP / array) if array else 1.0)
-    for parts in moments.values():
-        step = _in_step(parts)
-        parts["heap"] = min(_SMALL, _SMALL_SHARE * step) if settings.low_memory else _BROKEN_UP * in_heap * step
+    for name, parts in moments.items():
+        parts["heap"] = _lost(_in_step(parts), data, settings, trying if name == "a proposal" else needs)
     step = _in_step(moments["the backward pass"])
-    left = min(_SMALL, _SMALL_SHARE * step) if settings.low_memory else _LEFT_BEHIND * in_heap * step
+    left = min(_lost(step, data, settings, needs), _LEFT_BEHIND * step)
     if chosen:
         moments["selection"] = {
-            "forms": forms, "policies": policies, "temporaries": looking, "scores": scores, "heap": left,
+            "forms": forms, "policies": policies, "checkpoint": policies, "temporaries": looking, "scores": scores,
+            "heap": left,
         }  # fmt: skip
-    # A checkpoint copies the policies, since the next step works on them in place.
-    moments["a checkpoint"] = {"forms": forms, "policies": policies, "checkpoint": policies, "heap": left}
+    # A checkpoint copies the policies, since the next step works on them in place; the copy of the checkpoint before
+    # goes when the new one is made.
+    moments["a checkpoint"] = {"forms": forms, "policies": policies, "checkpoint": 2 * policies, "heap": left}
     # Training is over: no policies, and one test after the other.
     moments["scoring"] = {"forms": forms + later, "temporaries": looking, "scores": scores, "heap": left}
     return moments
+
+
+def _lost(step: float, data: ShiftDataset, settings: Settings, needs: Needs) -> float:
+    """What the C library's heap loses while a step with so many bytes of arrays runs."""
+    array = max(4 * e.num_nodes * needs.width for e in data.train)
+    share = needs.lost if settings.method == "eerm" else needs.lost_by_erm
+    lost = share * step * (min(1.0, _IN_HEAP / array) if array else 1.0)
+    if settings.low_memory and array >= _SMALL_ARRAY:
+        return min(lost, _FEW_SMALL * step, _FEW_SMALL_BYTES)
+    return lost
 
 
 def _in_step(parts: Mapping[str, float]) -> float:
@@ -190,10 +219,13 @@ def _edited(graph: Graph, settings: Settings) -> int:
 
 def _view(environment: Environment, entries: int, settings: Settings) -> float:
     """A view as it is proposed: where rows begin, a column and perhaps a weight for every entry, the actions."""
-    nodes, weighted = environment.num_nodes, environment.graph.weight is not None
-    size = 4 * nodes + 4 * entries * (2 if weighted else 1) + 4 * nodes * settings.edits_per_node
-    # The gradient's views, and all views without the kernels, come with sorted keys of 64 bits.
-    return size + (8 * entries if settings.explorer == "gradient" or not native.available() else 0)
+    nodes, weights = environment.num_nodes, 0 if environment.graph.weight is None else 4 * entries
+    drawn = nodes * settings.edits_per_node
+    if settings.explorer == "gradient":  # sorted keys of 64 bits, and those that were flipped; it draws no actions
+        both = environment.graph.undirected and not settings.directed_edits
+        return 8 * entries + 8 * drawn * (2 if both else 1) + weights
+    # Without the kernels, all views come with keys.
+    return 4 * nodes + 4 * entries + weights + 4 * drawn + (0 if native.available() else 8 * entries)
 
 
 def _form(form: str, nodes: int, entries: int) -> dict[str, int]:
@@ -258,19 +290,25 @@ def _kept(environment: Environment, nodes: int, entries: int, needs: Needs) -> f
 def _busy(environment: Environment, nodes: int, entries: int, needs: Needs) -> float:
     outputs = environment.task.out_channels
     risk = 4 * outputs * (nodes + environment.counted.numel())  # the gradient of the output, then of all nodes
-    return max(4 * nodes * (needs.busy + needs.out), risk) + needs.busy_entries * entries
+    return max(4 * nodes * needs.busy, risk) + needs.busy_entries * entries
 
 
 def _proposing(environment: Environment, entries: int, needs: Needs, settings: Settings) -> float:
     """What making a view needs beside the view: one at a time, or one in every thread."""
     nodes, edges = _size(environment)
     if settings.explorer == "gradient":
-        # The risk of a graph with candidates: keys being merged, and a pass in which every product keeps its operand.
         candidates = settings.explorer_options.get("candidates") or 2 * settings.edits_per_node
         both = environment.graph.undirected and not settings.directed_edits
         wider = edges + nodes * candidates * (2 if both else 1)
+        # Flips move both directions together: keys, their reverses and what makes them (32), both sorted (16), gains,
+        # weights and gradients (20), columns (4).
+        choosing = 72 * wider
+        # Before, a pass that keeps what any pass keeps, on a graph that has keys (8), columns (4) and weights (4) whose
+        # gradient (4) is added up (4) from products at the entries alone (4), which take copies of both operands. The
+        # weights of Â have one too: rows (4), the roots of both degrees (8), their product (4) and its own with A (4).
+        every = 28 + (20 if needs.form == "normalised" else 0)
         passing = _kept(environment, nodes, wider, needs) + _busy(environment, nodes, wider, needs)
-        return 64 * wider + passing + 4 * nodes * needs.out
+        return max(choosing, every * wider + passing + 2 * 4 * nodes * needs.width)
     if not native.available():
         return 40 * (entries + nodes * settings.edits_per_node)
     threads = min(torch.get_num_threads(), settings.explorers)

@@ -27,10 +27,14 @@ class Needs:
         form: what it multiplies by: ``normalised``, ``adjacency``, ``attention``, ``edge_index``, or nothing.
         stem: what the part without edges keeps for the way back, its result included; once for all views.
         out: the width of the stem's result: its gradient is collected over the views.
+        stem_kept: what autograd itself keeps of the stem, where nobody else holds its result.
+        width: of most arrays.
         kept, kept_entries: what autograd keeps of one view.
         busy, busy_entries: what the way back needs beside, for the view it is at.
         looking, looking_entries: what a forward pass without gradient has at a time.
-        broken_up: how many times more of the heap views lose than with arrays of one width; measured.
+        lost, lost_by_erm: what the C library's heap loses while a step of EERM or ERM runs, as a share of the step's
+            arrays. The only numbers here that no code tells: they were chosen by hand from measured peaks, less the
+            arrays that are added up here.
     """
 
     form: str
@@ -39,10 +43,13 @@ class Needs:
     kept: float
     busy: float
     looking: float
+    stem_kept: float = 0
+    width: float = 0
     kept_entries: float = 0
     busy_entries: float = 0
     looking_entries: float = 0
-    broken_up: float = 1
+    lost: float = 1.1
+    lost_by_erm: float = 2.1
 
 
 def network_of(data: ShiftDataset, settings: Settings, own: nn.Module | None) -> tuple[Backbone, str]:
@@ -56,26 +63,30 @@ def network_of(data: ShiftDataset, settings: Settings, own: nn.Module | None) ->
     return (module if isinstance(module, Backbone) else ModuleBackbone(module, data.task.out_channels)), unknown
 
 
-def needs_of(network: Backbone, dropout: bool, settings: Settings) -> Needs:
-    """What a backbone's code allocates. Written down from ``backbones/``, where one line here is one line there."""
+def needs_of(network: Backbone, dropout: bool, settings: Settings, *, by_kernels: bool = True) -> Needs:
+    """What a backbone's code allocates. Written down from ``backbones/``, where one line here is one line there.
+
+    ``by_kernels`` says whether attention may use those that there are.
+    """
     out = _out_width(network)
     # After a hidden layer: batch norm keeps its input, the activation its result (and the next product takes it).
     # Dropout keeps its noise and its own result.
     after = 4 if dropout else 2
     if isinstance(network, GAT):
-        return _gat_needs(network, after, by_kernels=native.available())
+        return _gat_needs(network, after, by_kernels=by_kernels and native.available())
     if isinstance(network, GCN | SAGE):
         layers = _layers(network)
-        sides = (
-            2 if isinstance(network, SAGE) else 1
-        )  # SAGE has the neighbours' and the node's own product side by side
+        sides = 2 if isinstance(network, SAGE) else 1  # SAGE has the neighbours' and the node's own side by side
         hidden = [layer.out_width for layer in layers[:-1]]
         widest = max(layer.out_width for layer in layers)
         normalised = isinstance(network, GCN) and getattr(layers[0], "normalize", True)
-        stem = sides * layers[0].out_width
+        stem, last = sides * layers[0].out_width, layers[-1].out_width
+        # On the way back: the gradients before and after an operation, and the output's. Mixing keeps nothing.
         return Needs(
             "normalised" if normalised else "adjacency", stem, stem, kept=after * sum(hidden),
-            busy=(2 + sides) * widest + stem, looking=(2 + sides) * widest, broken_up=1.7 if sides == 2 else 1,
+            busy=2 * widest + last, looking=(2 + sides) * widest, width=widest,
+            # Arrays of two widths break the heap up more.
+            lost=1.65 if sides == 2 else 1.1, lost_by_erm=2.6 if sides == 2 else 2.1,
         )  # fmt: skip
     if isinstance(network, GCNII):
         width, depth = out, len(network.layers)
@@ -84,22 +95,23 @@ def needs_of(network: Backbone, dropout: bool, settings: Settings) -> Needs:
         block = max(math.isqrt(depth), 1) if settings.low_memory and settings.method == "eerm" else depth
         inputs = math.ceil(depth / block) - 1  # the first block's is the stem
         kept = (inputs + (3 if dropout else 2) * block) * width
-        return Needs("normalised", width, width, kept=kept, busy=5 * width, looking=4 * width)
+        # On the way back: the gradients before and after an operation.
+        return Needs(
+            "normalised", width, width, kept=kept, busy=2 * width, looking=4 * width, stem_kept=width, width=width
+        )
     if isinstance(network, GPRGNN):
         hops = network.gamma.numel() - 1
         whole = _mlp_stem(network.mlp, dropout)
+        # Every hop's h is kept for the gradient of its γ; the first is the stem's.
         return Needs(
-            "normalised",
-            whole,
-            out,
-            kept=2 * hops * out,
-            busy=10 * out,
-            looking=max(3 * out, max(_mlp_widths(network.mlp))),
-        )
+            "normalised", whole, out, kept=hops * out, busy=3 * out, stem_kept=whole, width=out,
+            looking=max(3 * out, max(_mlp_widths(network.mlp))), lost_by_erm=1.6,
+        )  # fmt: skip
     if isinstance(network, SGC):
-        return Needs("normalised", out, out, kept=0, busy=3 * out, looking=3 * out)
+        return Needs("normalised", out, out, kept=0, busy=3 * out, looking=3 * out, width=out)
     if isinstance(network, MLP):
-        return Needs("", _mlp_stem(network, dropout), out, kept=0, busy=out, looking=2 * max(_mlp_widths(network)))
+        whole, widest = _mlp_stem(network, dropout), max(_mlp_widths(network))
+        return Needs("", whole, out, kept=0, busy=out, looking=2 * widest, stem_kept=whole, width=widest)
     # Unknown: every matrix stands for a layer that gathers its output along edges and keeps it, as PyG's do.
     wide = sum(max(p.shape) for p in network.parameters() if p.dim() > 1)
     return Needs("edge_index", 0, 0, kept=4 * wide, busy=4 * wide, looking=4 * wide, kept_entries=8 * wide,
@@ -126,8 +138,9 @@ def _gat_needs(network: GAT, after: int, *, by_kernels: bool) -> Needs:
     assert isinstance(first, GATConvolution)
     stem = first.heads * first.width
     return Needs(
-        "attention" if by_kernels else "attention in torch", stem, stem, kept=kept, busy=3 * widest, looking=3 * widest,
-        kept_entries=kept_entries, busy_entries=busy_entries, looking_entries=busy_entries,
+        "attention" if by_kernels else "attention in torch", stem, stem, kept=kept, busy=2 * widest, looking=3 * widest,
+        stem_kept=stem, width=widest, kept_entries=kept_entries, busy_entries=busy_entries,
+        looking_entries=busy_entries, lost=0.9, lost_by_erm=0.85,
     )  # fmt: skip
 
 

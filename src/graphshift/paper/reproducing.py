@@ -11,10 +11,10 @@ from typing import Any
 
 from graphshift.datasets.catalogue import CATALOGUE
 from graphshift.datasets.reading.files import data_directory
-from graphshift.errors import GraphshiftError, GraphshiftWarning
+from graphshift.errors import GraphshiftWarning
 from graphshift.paper.experiments import EXPERIMENTS, Experiment
 from graphshift.paper.items import Item
-from graphshift.paper.settings import SETTINGS, Size, plan_of
+from graphshift.paper.settings import Size, plan_of
 from graphshift.storage import read_json
 from graphshift.studies import flat, run_study
 from graphshift.studies.ledger import Ledger
@@ -50,22 +50,19 @@ class Finished:
 
 def settings_of(item: Item, chosen: Sequence[str] | None) -> list[tuple[Experiment, str]]:
     """The studies that an item shows: each of its experiments in each setting that was asked for and that it has."""
-    for name in chosen or ():
-        if name not in SETTINGS:
-            raise GraphshiftError(f"--settings has {name!r}; expected some of {', '.join(SETTINGS)}.")
     found = [(EXPERIMENTS[e], s) for s in item.settings for e in item.experiments if s in EXPERIMENTS[e].settings]
     return [(e, s) for e, s in found if chosen is None or s in chosen]
 
 
 def absent(dataset: str, data_dir: Path | None) -> str | None:
     """Why a dataset cannot be had on this machine; None if it can."""
-    folder = data_directory(data_dir)
-    # Facebook-100 does without the schools that are not there, as long as it can train and validate.
-    missing = [s.path for s in CATALOGUE[dataset].sources if not (folder / s.path).is_file()]
-    if not missing or (dataset == "facebook100" and len(missing) < len(CATALOGUE[dataset].sources)):
+    folder, about = data_directory(data_dir), CATALOGUE[dataset]
+    needed = about.sources if about.needed is None else about.needed
+    missing = [source.path for source in needed if not (folder / source.path).is_file()]
+    if not missing:
         return None
     return (
-        f"{len(missing)} of {len(CATALOGUE[dataset].sources)} files of {dataset} are not in {folder} "
+        f"{len(missing)} of {len(needed)} files of {dataset} are not in {folder} "
         f"(as {missing[0]}); "
         f"`graphshift data fetch {dataset}` gets them or says where they are"
     )

@@ -38,7 +38,7 @@ def flat(records: Sequence[Mapping[str, Any]], selection: str) -> list[dict[str,
         worst = min(scores) if METRICS[record["metric"]].higher_is_better else max(scores)
         names = (
             "arm", "dataset", "method", "backbone", "explorer", "data_seed", "seed", "settings", "tuned", "metric",
-            "majority", "seconds", "seconds_per_epoch", "peak_rss_mb", "variance", "curve", "version",
+            "majority", "seconds", "seconds_per_epoch", "peak_rss_mb", "variance", "version",
         )  # fmt: skip
         rows.append(
             {name: record[name] for name in names}
@@ -46,6 +46,7 @@ def flat(records: Sequence[Mapping[str, Any]], selection: str) -> list[dict[str,
                 "selection": selection, "best_epoch": chosen["epoch"], "selection_score": chosen["score"],
                 "val": chosen["val"], "tests": chosen["tests"], "mean": fmean(scores), "worst": worst,
                 "train": chosen.get("train"), "train_without_spurious": chosen.get("train_without_spurious"),
+                "curve": record.get("curve"),
             }
         )  # fmt: skip
     return rows
