@@ -162,8 +162,30 @@ class Graph:
         rowptr, col = self.pattern.rowptr, self.pattern.col
         if not native.fits(rowptr, col, self.weight, actions.int(), count=self.num_edges + 2 * actions.numel()):
             return self.flip(keys_of(actions, self.num_nodes, both=both).to(self.device), undirected=both)
+        first = torch.arange(actions.shape[0] + 1, dtype=torch.int32) * actions.shape[1]
+        return self._edited(first, actions.int().flatten(), both)
+
+    def flip_lists(self, first: Tensor, columns: Tensor, *, directed: bool = False) -> Graph:
+        """:meth:`flip_rows` where rows flip different numbers of pairs.
+
+        Args:
+            first: row n flips ``columns[first[n] : first[n + 1]]``; int32, ``[nodes + 1]``.
+            columns: int32.
+            directed: as in :meth:`flip_rows`.
+        """
+        both = self.undirected and not directed
+        rowptr, col = self.pattern.rowptr, self.pattern.col
+        if not native.fits(rowptr, col, self.weight, first, columns, count=self.num_edges + 2 * columns.numel()):
+            row = torch.repeat_interleave(torch.arange(self.num_nodes), first.diff().long())
+            keys = row * self.num_nodes + columns.long()
+            keys = torch.cat([keys, reverse(keys, self.num_nodes)]) if both else keys
+            return self.flip(torch.unique(keys).to(self.device), undirected=both)
+        return self._edited(first, columns, both)
+
+    def _edited(self, first: Tensor, columns: Tensor, both: bool) -> Graph:
+        rowptr, col = self.pattern.rowptr, self.pattern.col
         new_weight = 1.0 if self.weight is None or not self.num_edges else float(self.weight.mean())
-        rowptr, col, weight = native.edit(rowptr, col, self.weight, actions.int(), new_weight=new_weight, both=both)
+        rowptr, col, weight = native.edit(rowptr, col, self.weight, first, columns, new_weight=new_weight, both=both)
         pattern = Pattern(rowptr, col, self.pattern.shape, symmetric=both)
         return Graph.from_pattern(pattern, weight, undirected=both)
 

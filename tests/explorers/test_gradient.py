@@ -26,22 +26,6 @@ def problem(kind="undirected", nodes=24, seed=0):
     return graph, risk
 
 
-def test_first_order_gains_are_the_finite_differences_of_flips():
-    graph, risk = problem()
-    explorer = Gradient(1, raises=True, candidates=3, seed=1)
-    tried, weight = explorer._with_candidates(graph, both=True)
-    assert risk(tried).item() == pytest.approx(risk(graph).item(), abs=1e-12)  # weight 0 changes nothing
-    (gradient,) = torch.autograd.grad(risk(tried), weight)
-    step = 1e-4
-    for entry in range(0, tried.num_edges, 7):
-        values = []
-        for sign in (1, -1):
-            moved = weight.detach().double().clone()
-            moved[entry] += sign * step
-            values.append(risk(Graph(graph.num_nodes, tried.keys, moved, undirected=False)).item())
-        assert gradient[entry].item() == pytest.approx((values[0] - values[1]) / (2 * step), abs=1e-5)
-
-
 @pytest.mark.parametrize("kind", ["undirected", "directed"])
 @pytest.mark.parametrize("seed", range(4))
 def test_it_moves_the_risk_in_its_direction_and_further_than_chance(kind, seed):
@@ -71,7 +55,8 @@ def test_the_weights_of_a_weighted_graph_stay_on_the_edges_that_stay():
     graph, risk = problem("weighted")
     view = Gradient(1, raises=True, seed=0).propose(graph, risk)
     before = dict(zip(graph.keys.tolist(), graph.weight.tolist(), strict=True))
-    after = dict(zip(view.graph.keys.tolist(), view.graph.weight.tolist(), strict=True))
+    edited = view.graph.ordered()
+    after = dict(zip(edited.keys.tolist(), edited.weight.tolist(), strict=True))
     kept = before.keys() & after.keys()
     assert kept
     assert all(before[key] == after[key] for key in kept)

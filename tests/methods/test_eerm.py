@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import graphshift as gs
 from graphshift.backbones import BACKBONES, GCN, Backbone, ModuleBackbone
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
@@ -373,3 +374,13 @@ def test_an_explorer_that_follows_gradients_gets_a_risk_that_works() -> None:
 def test_what_cannot_work_is_refused_with_a_reason(options: dict[str, Any], match: str) -> None:
     with pytest.raises(GraphshiftError, match=match):
         EERMMethod(GCN(5, 3), learner, **options)
+
+
+def test_explorers_that_watch_the_risk_get_along_with_deep_backbones_in_low_memory() -> None:
+    """GCNII computes its layers twice there; the explorer's own pass must not."""
+    data = gs.load("planted", nodes=60)
+    views = {}
+    for low_memory in (False, True):
+        model = gs.EERM("gcnii", explorer="gradient", num_layers=6, epochs=3, hidden_channels=8, low_memory=low_memory)
+        views[low_memory] = model.fit(data.train, val=data.val).history_[-1]["variance"]
+    assert views[True] == pytest.approx(views[False], rel=1e-3)

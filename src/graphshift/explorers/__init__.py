@@ -1,14 +1,14 @@
 """Explorers make views. One file each; a new one is added to ``EXPLORERS`` here."""
 
-from graphshift.explorers.base import Explorer, Risk, View, apply_actions, as_graph
+from graphshift.explorers.base import Explorer, Risk, SharedRisk, View, apply_actions, as_graph
 from graphshift.explorers.gradient import Gradient
 from graphshift.explorers.policy import SparsePolicy
 from graphshift.explorers.random import Random
 from graphshift.explorers.reinforce import Reinforce
 
 __all__ = [
-    "EXPLORERS", "Explorer", "Gradient", "Random", "Reinforce", "Risk", "SparsePolicy", "View", "apply_actions",
-    "as_graph",
+    "EXPLORERS", "Explorer", "Gradient", "Random", "Reinforce", "Risk", "SharedRisk", "SparsePolicy", "View",
+    "apply_actions", "as_graph",
 ]  # fmt: skip
 
 #: Every explorer by name.

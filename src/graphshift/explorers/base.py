@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property, partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,12 +15,34 @@ from torch_geometric.transforms import BaseTransform
 from graphshift.checks import checked_graph
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
-from graphshift.graphs import Graph, keys_of
+from graphshift.graphs import Graph, keys_of, reverse
 
-__all__ = ["Explorer", "Risk", "View", "apply_actions"]
+__all__ = ["Explorer", "Risk", "SharedRisk", "View", "apply_actions"]
 
 #: A differentiable risk of a graph under the present model: what explorers that follow gradients ask for.
 Risk = Callable[[Graph], Tensor]
+
+
+class SharedRisk:
+    """A risk that the explorers of one graph ask in turn; what one of them has computed the others need not.
+
+    Args:
+        risk: of a graph under the present model.
+    """
+
+    def __init__(self, risk: Risk) -> None:
+        self.risk = risk
+        self._kept: dict[str, Any] = {}
+
+    def __call__(self, graph: Graph) -> Tensor:
+        """The risk of a graph."""
+        return self.risk(graph)
+
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What was made under this name; made now if it was not."""
+        if name not in self._kept:
+            self._kept[name] = make()
+        return self._kept[name]
 
 
 class View:
@@ -38,6 +61,7 @@ class View:
     ) -> None:
         self.graph, self.actions, self.log_prob = graph, actions, log_prob
         self._again: Callable[[], Graph] | None = None
+        self._lists: tuple[Tensor, Tensor, bool] | None = None
         if flips is not None:
             self.__dict__["flips"] = flips
 
@@ -47,6 +71,23 @@ class View:
         again = partial(graph.flip_rows, actions, directed=directed)
         view = cls(again(), None, actions, log_prob)
         view._again = again
+        return view
+
+    @classmethod
+    def of_lists(cls, graph: Graph, first: Tensor, columns: Tensor, *, directed: bool = False) -> View:
+        """The view in which row n's pairs with ``columns[first[n] : first[n + 1]]`` are flipped.
+
+        Args:
+            graph: what to edit.
+            first, columns: int32.
+            directed: flip single entries also in an undirected graph.
+        """
+        home = graph.to(torch.device("cpu"))
+        directed = directed and bool(columns.numel())  # without a flip it stays as it is
+        again = partial(home.flip_lists, first, columns, directed=directed)
+        view = cls(again().to(graph.device))
+        view._again = lambda: again().to(graph.device)
+        view._lists = (first, columns, graph.undirected and not directed)
         return view
 
     def forget(self) -> None:
@@ -67,6 +108,11 @@ class View:
     @cached_property
     def flips(self) -> Tensor:
         """The keys that differ from the environment's graph, sorted. Made when asked for: training never asks."""
+        if self._lists is not None:
+            first, columns, both = self._lists
+            n = self.graph.num_nodes
+            keys = torch.repeat_interleave(torch.arange(n), first.diff().long()) * n + columns.long()
+            return torch.unique(torch.cat([keys, reverse(keys, n)]) if both else keys)
         if self.actions is None:
             raise GraphshiftError("a view without actions needs its flips: View(graph, flips).")
         return keys_of(self.actions, self.graph.num_nodes, both=self.graph.undirected)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from graphshift.backbones import Backbone
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
-from graphshift.explorers import Explorer, View
+from graphshift.explorers import Explorer, SharedRisk, View
 from graphshift.graphs import Graph
 from graphshift.methods.base import Method
 from graphshift.randomness import rng_state, set_rng_state
@@ -173,11 +173,12 @@ class EERMMethod(Method):
         for environment, stem, home, row in zip(environments, stems, self._homes, self.explorers, strict=True):
 
             def risk(graph: Graph, environment: Environment = environment, stem: Tensor = stem) -> Tensor:
-                with frozen_statistics(self.backbone):
+                with frozen_statistics(self.backbone), _computed_once(self.backbone):
                     output = self.backbone.propagate(stem.detach(), graph.to(stem.device))
                 return environment.risk(output)
 
-            jobs = [partial(explorer.propose, home, risk if explorer.needs_risk else None) for explorer in row]
+            shared = SharedRisk(risk)
+            jobs = [partial(explorer.propose, home, shared if explorer.needs_risk else None) for explorer in row]
             views.append(self._together(row, jobs))
         return views
 
@@ -240,6 +241,16 @@ class EERMMethod(Method):
             if leaf.grad is not None:
                 stem.backward(leaf.grad)
         return risks
+
+
+@contextmanager
+def _computed_once(backbone: Backbone) -> Iterator[None]:
+    """Explorers that ask for the risk watch its forward pass, which must not happen again on the way back."""
+    before, backbone.save_memory = backbone.save_memory, False
+    try:
+        yield
+    finally:
+        backbone.save_memory = before
 
 
 @contextmanager

@@ -20,10 +20,11 @@ from torch import Tensor
 from graphshift.errors import GraphshiftWarning
 
 __all__ = [
-    "attend", "attend_back", "available", "draw", "edit", "fits", "policy_draw", "policy_learn", "scale", "transpose",
+    "add_scores", "attend", "attend_back", "available", "draw", "edit", "fits", "joined", "policy_draw", "policy_learn",
+    "scale", "transpose",
 ]  # fmt: skip
 
-_INTERFACE = 2  # as in module.c
+_INTERFACE = 3  # as in module.c
 _LARGEST = 2**29 - 1  # indices times four fit into 32 bits
 
 
@@ -45,7 +46,9 @@ def _load() -> ctypes.CDLL | None:
         return None
     array, size, number, flag = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int32
     library.graphshift_draw.argtypes = [size, size, ctypes.c_uint64, array]
-    library.graphshift_edit.argtypes = [size, size, *[array] * 4, number, flag, *[array] * 6]
+    library.graphshift_edit.argtypes = [size, *[array] * 5, number, flag, *[array] * 6]
+    library.graphshift_joined.argtypes = [size, *[array] * 6]
+    library.graphshift_score.argtypes = [size, size, size, *[array] * 6, flag, flag, array]
     library.graphshift_scale.argtypes = [size, *[array] * 5]
     library.graphshift_transpose.argtypes = [size, size, *[array] * 6]
     library.graphshift_policy_draw.argtypes = [size, size, size, *[array] * 6, ctypes.c_uint64, array, array]
@@ -55,7 +58,17 @@ def _load() -> ctypes.CDLL | None:
     library.graphshift_attend.argtypes = [*[size] * 4, *[array] * 9]
     library.graphshift_attend_back_receivers.argtypes = [*[size] * 4, *[array] * 14]
     library.graphshift_attend_back_senders.argtypes = [*[size] * 4, *[array] * 12]
-    for name in ("draw", "edit", "scale", "transpose", "attend", "attend_back_receivers", "attend_back_senders"):
+    for name in (
+        "draw",
+        "edit",
+        "joined",
+        "score",
+        "scale",
+        "transpose",
+        "attend",
+        "attend_back_receivers",
+        "attend_back_senders",
+    ):
         getattr(library, f"graphshift_{name}").restype = None
     library.graphshift_policy_draw.restype, library.graphshift_policy_learn.restype = ctypes.c_double, flag
     return library
@@ -91,29 +104,66 @@ def draw(nodes: int, draws: int, seed: int) -> Tensor:
 
 
 def edit(
-    rowptr: Tensor, col: Tensor, weight: Tensor | None, actions: Tensor, *, new_weight: float, both: bool
+    rowptr: Tensor, col: Tensor, weight: Tensor | None, first: Tensor, actions: Tensor, *, new_weight: float, both: bool
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Flips the drawn entries, and their reverses if ``both``, in linear time. As :meth:`Graph.flip`, rows unsorted.
+
+    Args:
+        rowptr, col, weight: the graph.
+        first: row n's actions are ``actions[first[n] : first[n + 1]]``.
+        actions: columns.
+        new_weight: of added edges.
+        both: flip reverses too.
 
     Returns:
         ``rowptr``, ``col`` and ``weight`` of the edited graph.
     """
     assert _LIBRARY is not None
-    nodes, draws = actions.shape
+    nodes = rowptr.numel() - 1
     room = col.numel() + actions.numel() * (2 if both else 1)
-    rowptr, col, actions = rowptr.contiguous(), col.contiguous(), actions.contiguous()
+    rowptr, col, first, actions = rowptr.contiguous(), col.contiguous(), first.contiguous(), actions.contiguous()
     out_rowptr, out_col = torch.empty_like(rowptr), torch.empty(room, dtype=torch.int32)
     old_weight = None if weight is None else weight.contiguous()
     out_weight = None if weight is None else torch.empty(room, dtype=torch.float32)
     incoming, begin = torch.empty(actions.numel(), dtype=torch.int32), torch.empty(nodes + 2, dtype=torch.int32)
     mark = torch.empty(nodes, dtype=torch.int32)
     _LIBRARY.graphshift_edit(
-        nodes, draws, actions.data_ptr(), rowptr.data_ptr(), col.data_ptr(), _pointer(old_weight), new_weight, both,
-        incoming.data_ptr(), begin.data_ptr(), mark.data_ptr(), out_rowptr.data_ptr(), out_col.data_ptr(),
-        _pointer(out_weight),
+        nodes, first.data_ptr(), actions.data_ptr(), rowptr.data_ptr(), col.data_ptr(), _pointer(old_weight),
+        new_weight, both, incoming.data_ptr(), begin.data_ptr(), mark.data_ptr(), out_rowptr.data_ptr(),
+        out_col.data_ptr(), _pointer(out_weight),
     )  # fmt: skip
     end = int(out_rowptr[-1])
     return out_rowptr, out_col[:end], None if out_weight is None else out_weight[:end]
+
+
+def joined(rowptr: Tensor, col: Tensor, first: Tensor, listed: Tensor) -> Tensor:
+    """For each listed column whether the row has it. As ``torch.isin`` of keys."""
+    assert _LIBRARY is not None
+    nodes = rowptr.numel() - 1
+    arrays = [t.contiguous() for t in (rowptr, col, first, listed)]
+    mark, found = torch.zeros(nodes, dtype=torch.int32), torch.empty(listed.numel(), dtype=torch.bool)
+    _LIBRARY.graphshift_joined(nodes, *map(_pointer, (*arrays, mark, found)))
+    return found
+
+
+def add_scores(
+    out: Tensor, first: Tensor, listed: Tensor, left: Tensor, right: Tensor, *, scale: Tensor | None = None,
+    add: Tensor | None = None, both: bool = False, skip: bool = False,
+) -> None:  # fmt: skip
+    """Adds ``scale[r] scale[c] <left[r], right[c]> + add[r]`` of every listed pair (r, c) to ``out``.
+
+    Args:
+        out: one number for each listed column.
+        first, listed: row n's columns are ``listed[first[n] : first[n + 1]]``.
+        left, right: ``[nodes, width]``.
+        scale, add: ``[nodes]``; None for 1 and 0.
+        both: add that of (c, r) as well.
+        skip: leave pairs with c < r out.
+    """
+    assert _LIBRARY is not None
+    nodes, width = left.shape
+    arrays = [None if t is None else t.contiguous() for t in (first, listed, left, right, scale, add)]
+    _in_parts(_LIBRARY.graphshift_score, nodes, width, *map(_pointer, arrays), both, skip, out.data_ptr())
 
 
 def scale(rowptr: Tensor, col: Tensor, weight: Tensor | None, scale: Tensor) -> Tensor:

@@ -12,18 +12,19 @@ EXPORT void graphshift_draw(int64_t nodes, int64_t draws, uint64_t seed, int32_t
         }
 }
 
-/* A + B ∘ (complement(A) − A) (Eq. 5) in CSR, where B marks the actions, and their reverses if `both`.
+/* A + B ∘ (complement(A) − A) (Eq. 5) in CSR, where B marks the actions, and their reverses if `both`. Row n's actions
+   are those from first[n] up to first[n + 1].
 
    Nothing is sorted. A counting sort finds who drew each node; then a row's neighbours are marked in an array of all
    nodes, and each of its flips looks there whether it adds (no mark of this row), removes (EDGE), or was seen already
    (SEEN). Marks carry the row's number, so none has to be cleared. A row's columns are left in the order: kept edges,
    added edges.
 
-   Room: incoming, nodes * draws; begin, nodes + 2; mark, nodes; out_rowptr, nodes + 1; out_col (and
+   Room: incoming, all actions; begin, nodes + 2; mark, nodes; out_rowptr, nodes + 1; out_col (and
    out_weight), all edges and all flips. An unweighted graph has no out_weight: NULL. (A weighted one without edges has no
    weight, so that does not tell.) */
 EXPORT void graphshift_edit(
-    int64_t nodes, int64_t draws, const int32_t *actions, const int32_t *rowptr, const int32_t *col,
+    int64_t nodes, const int32_t *first, const int32_t *actions, const int32_t *rowptr, const int32_t *col,
     const float *weight, float new_weight, int32_t both, int32_t *incoming, int32_t *begin, int32_t *mark,
     int32_t *out_rowptr, int32_t *out_col, float *out_weight
 ) {
@@ -32,10 +33,10 @@ EXPORT void graphshift_edit(
     /* begin[node + 1] is a cursor that ends as the end of the node's list, which is the begin of the next. */
     memset(begin, 0, (size_t)(nodes + 2) * sizeof(int32_t));
     if (both) {
-        for (int64_t i = 0; i < nodes * draws; i++) begin[actions[i] + 2]++;
+        for (int64_t i = 0; i < first[nodes]; i++) begin[actions[i] + 2]++;
         for (int64_t node = 0; node < nodes; node++) begin[node + 2] += begin[node + 1];
         for (int64_t row = 0; row < nodes; row++)
-            for (int64_t t = 0; t < draws; t++) incoming[begin[actions[row * draws + t] + 1]++] = (int32_t)row;
+            for (int32_t i = first[row]; i < first[row + 1]; i++) incoming[begin[actions[i] + 1]++] = (int32_t)row;
     }
     int64_t end = 0;
     out_rowptr[0] = 0;
@@ -49,8 +50,8 @@ EXPORT void graphshift_edit(
             mark[edges[i]] = here + EDGE;
         }
         added = kept + count;
-        const int32_t *lists[2] = {actions + row * draws, incoming + begin[row]};
-        const int64_t lengths[2] = {draws, begin[row + 1] - begin[row]};
+        const int32_t *lists[2] = {actions + first[row], incoming + begin[row]};
+        const int64_t lengths[2] = {first[row + 1] - first[row], begin[row + 1] - begin[row]};
         for (int list = 0; list < 2; list++)
             for (int64_t i = 0; i < lengths[list]; i++) { /* no branch that the processor would have to guess */
                 int32_t other = lists[list][i];
@@ -109,4 +110,44 @@ EXPORT void graphshift_transpose(
             if (rows != NULL) rows[place] = (int32_t)row;
             order[place] = e;
         }
+}
+
+/* Which of a row's listed columns are its neighbours. mark, of all nodes, must be 0. */
+EXPORT void graphshift_joined(
+    int64_t nodes, const int32_t *rowptr, const int32_t *col, const int32_t *first, const int32_t *listed, int32_t *mark,
+    uint8_t *joined
+) {
+    for (int64_t row = 0; row < nodes; row++) {
+        int32_t here = (int32_t)(row + 1);
+        for (int32_t e = rowptr[row]; e < rowptr[row + 1]; e++) mark[col[e]] = here;
+        for (int32_t i = first[row]; i < first[row + 1]; i++) joined[i] = mark[listed[i]] == here;
+    }
+}
+
+INLINE float dot(const float *a, const float *b, int64_t width) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < width; j++) sum += a[j] * b[j];
+    return sum;
+}
+
+/* What a unit of weight at (row, column) does to the risk by way of one product: scale_r scale_c <left_r, right_c> +
+   add_r, added to `out`, which follows the listed columns. With `both` the reverse entry's is added; `skip` leaves pairs
+   out whose column is below the row, which the reverse entry has scored. scale and add may be NULL: 1 and 0. */
+EXPORT WIDE void graphshift_score(
+    int64_t from, int64_t to, int64_t width, const int32_t *first, const int32_t *listed, const float *left,
+    const float *right, const float *scale, const float *add, int32_t both, int32_t skip, float *out
+) {
+    for (int64_t row = from; row < to; row++) {
+        const float *my_left = left + row * width, *my_right = right + row * width;
+        for (int32_t i = first[row]; i < first[row + 1]; i++) {
+            int64_t other = listed[i];
+            if (skip && other < row) continue;
+            float score = dot(my_left, right + other * width, width);
+            if (both) score += dot(left + other * width, my_right, width);
+            if (scale != NULL) score *= scale[row] * scale[other];
+            if (add != NULL) score += both ? add[row] + add[other] : add[row];
+            out[i] += score;
+        }
+    }
 }

@@ -1,0 +1,187 @@
+"""Scores of pairs: what finite differences and autograd on explicit weights say, for every backbone probed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from graphshift import native
+from graphshift.backbones import BACKBONES, make_backbone
+from graphshift.environments import Environment
+from graphshift.explorers import Gradient, SharedRisk
+from graphshift.explorers.gradient import _by_weights
+from graphshift.explorers.probing import OpaqueError, probed
+from graphshift.graphs import Graph
+from graphshift.methods.eerm import frozen_statistics
+from graphshift.randomness import draw_seed, other_nodes
+from small import environments
+
+PROBED = ("gcn", "gcn-unnormalised", "sage", "gcnii", "gprgnn", "sgc")
+Risk = Callable[[Graph], Tensor]
+
+
+def problem(
+    name: str, *, directed: bool = False, weighted: bool = False, double: bool = False
+) -> tuple[Environment, Risk]:  # fmt: skip
+    (e,) = environments(1, nodes=30)
+    keys = e.graph.keys
+    if directed:
+        keep = torch.rand(keys.numel(), generator=torch.Generator().manual_seed(1)) < 0.6
+        e = e.replace(graph=Graph(e.num_nodes, keys[keep], undirected=False))
+    elif not e.graph.undirected:
+        both = torch.unique(torch.cat([keys, keys % e.num_nodes * e.num_nodes + keys // e.num_nodes]))
+        e = e.replace(graph=Graph(e.num_nodes, both, undirected=True))
+    if weighted:
+        row, col = e.graph.keys // e.num_nodes, e.graph.keys % e.num_nodes
+        e = e.replace(graph=Graph(e.num_nodes, e.graph.keys, 0.5 + ((row + col) % 4) / 4, undirected=not directed))
+    torch.manual_seed(0)
+    options = {"hidden_channels": 6, "num_layers": 3, "dropout": 0.0}
+    backbone = make_backbone(name, in_channels=5, out_channels=3, **options).train()
+    if double:
+        backbone, e = backbone.double(), e.replace(x=e.x.double())
+    stem = backbone.stem(e.x).detach()
+
+    def risk(graph: Graph) -> Tensor:
+        with frozen_statistics(backbone):
+            return e.risk(backbone.propagate(stem, graph))
+
+    return e, risk
+
+
+def listed(e: Environment, each: int = 4) -> tuple[Tensor, Tensor]:
+    n = e.num_nodes
+    return torch.arange(n + 1, dtype=torch.int32) * each, other_nodes(n, each, 3).int().flatten()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("name", PROBED)
+def test_scores_are_autograds_on_explicit_weights(name: str, directed: bool, weighted: bool) -> None:
+    e, risk = problem(name, directed=directed, weighted=weighted)
+    first, drawn = listed(e)
+    scores = probed(e.graph, risk)
+    rowptr, col = e.graph.pattern.rowptr.int(), e.graph.pattern.col.int()
+    for both in (False,) if directed else (False, True):
+        on_edges, on_drawn = _by_weights(e.graph, SharedRisk(risk), first, drawn, both)
+        torch.testing.assert_close(scores.of(rowptr, col, both=both, skip=both), on_edges, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(scores.of(first, drawn, both=both), on_drawn, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", PROBED)
+def test_scores_are_finite_differences_of_the_risk(name: str) -> None:
+    """A little weight on a missing pair, a little more or less on an edge, both directions at once."""
+    e, risk = problem(name, double=True)
+    n, step = e.num_nodes, 1e-6
+    first, drawn = listed(e, 1)
+    graph = Graph(n, e.graph.keys, torch.ones(e.graph.num_edges, dtype=torch.float64), undirected=True)
+    found = probed(graph, risk).of(first, drawn, both=True)
+
+    def moved(a: int, b: int, by: float) -> float:
+        A = torch.zeros(n, n, dtype=torch.float64)
+        A[e.graph.pattern.row.long(), e.graph.pattern.col.long()] = 1.0
+        A[a, b] += by
+        A[b, a] += by
+        row, col = A.nonzero().unbind(1)
+        return float(risk(Graph(n, row * n + col, A[row, col], undirected=True)).detach())
+
+    for a, b in enumerate(drawn.tolist()):
+        assert float(found[a]) == pytest.approx((moved(a, b, step) - moved(a, b, 0)) / step, rel=1e-3, abs=1e-7)
+
+
+def test_first_order_ranks_true_flips_under_degree_normalisation() -> None:
+    """The order of scores is that of the risks after exact flips, as far as first order goes."""
+    e, risk = problem("gcn")
+    n = e.num_nodes
+    everything = torch.arange(n + 1, dtype=torch.int32) * n
+    columns = torch.arange(n, dtype=torch.int32).repeat(n)
+    scores = probed(e.graph, risk).of(everything, columns, both=True).reshape(n, n)
+    A = torch.zeros(n, n)
+    A[e.graph.pattern.row.long(), e.graph.pattern.col.long()] = 1.0
+    before = float(risk(e.graph).detach())
+    expected, exact = [], []
+    for a in range(n):
+        for b in range(a + 1, n):
+            expected.append(float((1 - 2 * A[a, b]) * scores[a, b]))
+            flips = torch.tensor(sorted([a * n + b, b * n + a]))
+            exact.append(float(risk(e.graph.flip(flips)).detach()) - before)
+    assert stats.spearmanr(expected, exact).statistic > 0.8
+
+
+def test_the_chosen_pairs_are_those_with_the_largest_gains() -> None:
+    """By brute force: the first-order gain of every edge and every drawn pair, sorted."""
+    e, risk = problem("sage")
+    graph = e.graph
+    for raises in (True, False):
+        explorer = Gradient(1, raises=raises, candidates=3, seed=1)
+        n = graph.num_nodes
+        drawn = other_nodes(n, 3, draw_seed(Gradient(1, seed=1).generator)).int().flatten()
+        scores = probed(graph, risk)
+        everything = torch.arange(n + 1, dtype=torch.int32) * n
+        dense = scores.of(everything, torch.arange(n, dtype=torch.int32).repeat(n), both=True).reshape(n, n)
+        A = torch.zeros(n, n)
+        A[graph.pattern.row.long(), graph.pattern.col.long()] = 1
+        gain = (1 - 2 * A) * dense * (1 if raises else -1)
+        rows = torch.repeat_interleave(torch.arange(n), 3)
+        pairs = {tuple(sorted(p)) for p in zip(rows.tolist(), drawn.tolist(), strict=True)}
+        pairs |= {(a, b) for a, b in A.nonzero().tolist() if a < b}
+        best = sorted((p for p in pairs if gain[p] > 0), key=lambda p: -gain[p])[: n * explorer.edits_per_node]
+        flips = explorer.propose(graph, risk).flips
+        found = {(k // n, k % n) for k in flips.tolist() if k // n < k % n}
+        assert len(found) >= len(best) - 3  # a pair that both its nodes drew counts twice
+        assert found <= set(best) | {p for p in pairs if gain[p] > 0}
+        assert sum(gain[p] for p in found) >= 0.95 * sum(gain[p] for p in best)
+
+
+@pytest.mark.parametrize("name", ["gat", "mlp"])
+def test_what_cannot_be_followed_says_so(name: str) -> None:
+    e, risk = problem(name)
+    with pytest.raises(OpaqueError):
+        probed(e.graph, risk)
+
+
+def test_every_backbone_is_tried_here() -> None:
+    assert {*PROBED, "gat", "mlp"} == set(BACKBONES)
+
+
+def test_probing_touches_no_gradient_and_no_statistics() -> None:
+    (e,) = environments(1)
+    backbone = make_backbone("gcn", in_channels=5, out_channels=3, hidden_channels=6, num_layers=2, dropout=0.0)
+    before = {name: tensor.clone() for name, tensor in backbone.state_dict().items()}
+
+    def risk(graph: Graph) -> Tensor:
+        with frozen_statistics(backbone):
+            return e.risk(backbone.propagate(backbone.stem(e.x).detach(), graph))
+
+    probed(e.graph, risk)
+    assert all(parameter.grad is None for parameter in backbone.parameters())
+    assert all(tensor.equal(before[name]) for name, tensor in backbone.state_dict().items())
+
+
+@pytest.mark.skipif(not native.available(), reason="the kernels were not compiled")
+@pytest.mark.parametrize("both", [False, True])
+def test_the_kernel_scores_as_torch_does(both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    e, risk = problem("gcnii")
+    first, drawn = listed(e)
+    scores = probed(e.graph, risk)
+    for skip in (False, True):
+        fast = scores.of(first, drawn, both=both, skip=skip)
+        with monkeypatch.context() as patch:
+            patch.setattr(native, "fits", lambda *_, **__: False)
+            torch.testing.assert_close(fast, scores.of(first, drawn, both=both, skip=skip), rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.skipif(not native.available(), reason="the kernels were not compiled")
+def test_the_kernel_finds_neighbours() -> None:
+    (e,) = environments(1)
+    n = e.num_nodes
+    first, drawn = listed(e, 7)
+    rows = torch.repeat_interleave(torch.arange(n), 7)
+    expected = torch.isin(rows * n + drawn.long(), e.graph.keys)
+    pattern = e.graph.pattern
+    assert native.joined(pattern.rowptr.int(), pattern.col.int(), first, drawn).equal(expected)
+    assert bool(expected.any())
+    assert not bool(expected.all())
