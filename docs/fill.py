@@ -1,4 +1,4 @@
-"""Puts the tables and figures of results/ into the pages: `python docs/fill.py` after `graphshift reproduce all --show`.
+"""Puts tables and figures of results/ into the pages: `python docs/fill.py` after `graphshift reproduce all --show`.
 
 A page names a file of results/ between two comments, and whatever stands between them is replaced:
 

@@ -106,21 +106,21 @@ def _facebook(training: str) -> Experiment:
         {"explorers": 3, "edits_per_node": 5, "beta": 1.0, "lr": 0.01, "explorer_lr": 0.005},
         {"training": training, "tests": _SCHOOLS}, erm={"lr": 0.01}, code={"directed_edits": True},
         code_options={"unknown_gender": "class0", "vocabulary": "paper"}, text_options={"vocabulary": "paper"},
-        common=_COMMON, settings=_ALL if training == "hopkins" else _ALL[:3], trials=8, repeats=2,
+        common=_COMMON, settings=_ALL if training == "hopkins" else _ALL[:3], trials=10, repeats=2,
     )  # fmt: skip
 
 
 def _elliptic(backbone: str, **eerm: Any) -> Experiment:
     return Experiment(
         f"elliptic-{backbone}", "elliptic", backbone, {"explorers": 3, "edits_per_node": 5, "beta": 1.0, **eerm},
-        erm={"lr": 0.01}, code={"directed_edits": True}, common=_COMMON | {"weight_decay": 0.0}, trials=8, repeats=2,
+        erm={"lr": 0.01}, code={"directed_edits": True}, common=_COMMON | {"weight_decay": 0.0}, trials=10, repeats=2,
     )  # fmt: skip
 
 
 def _arxiv(backbone: str, **eerm: Any) -> Experiment:
     return Experiment(
         f"arxiv-{backbone}", "arxiv", backbone, {"edits_per_node": 1, "inner_steps": 5, **eerm}, erm={"lr": 0.01},
-        code=_NEVER_LEARNED, common=_COMMON | {"weight_decay": 0.0, "epochs": 500}, trials=8, repeats=2,
+        code=_NEVER_LEARNED, common=_COMMON | {"weight_decay": 0.0, "epochs": 500}, trials=10, repeats=2,
     )  # fmt: skip
 
 
@@ -133,8 +133,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         _cora("gat", explorers=10, explorer_lr=0.001),
         *(_photo(generator) for generator in ("gcn", "sgc", "gat")),
         _twitch("gcn", trials=30, repeats=3, beta=3.0, lr=0.01, explorer_lr=0.001),
-        _twitch("gat", trials=8, repeats=2, beta=1.0, lr=0.01, explorer_lr=0.005, backbone_options={"heads": 4}),
-        _twitch("gcnii", trials=8, repeats=2, beta=1.0, lr=0.001, explorer_lr=0.01, num_layers=10),
+        _twitch("gat", trials=10, repeats=2, beta=1.0, lr=0.01, explorer_lr=0.005, backbone_options={"heads": 4}),
+        _twitch("gcnii", trials=10, repeats=2, beta=1.0, lr=0.001, explorer_lr=0.01, num_layers=10),
         _twitch_iid("gcn"), _twitch_iid("gat", backbone_options={"heads": 4}), _twitch_iid("gcnii", num_layers=10),
         *(_facebook(training) for training in ("hopkins", "bingham", "washu")),
         _elliptic("sage", lr=0.0002, explorer_lr=0.0001, num_layers=5),

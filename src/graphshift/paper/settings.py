@@ -94,10 +94,14 @@ def _paper(experiment: Experiment) -> _Made:
 
 
 def _fair(experiment: Experiment) -> _Made:
-    fixed = {n: v for n, v in experiment.eerm.items() if n in ("explorers", "num_layers", "backbone_options")}
-    arms = crossed_arms(
-        ["erm", "eerm"], [experiment.backbone], ["reinforce", "random"], common={**experiment.common, **fixed}
-    )  # fmt: skip
+    """Tuned: the learning rate for all, and for EERM β and s, whatever its explorers.
+
+    The explorers' learning rate and T stay the paper's. Within its space they change nothing that could be measured
+    (see ``exploring``), and would make eight settings of each that matters.
+    """
+    fixed = {n: v for n, v in experiment.eerm.items() if n not in ("lr", "beta", "edits_per_node")}
+    common = {"inner_steps": 1, **experiment.common, **fixed}
+    arms = crossed_arms(["erm", "eerm"], [experiment.backbone], ["reinforce", "random"], common=common)
     return arms, dict(experiment.options), experiment.trials
 
 
