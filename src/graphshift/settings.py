@@ -87,7 +87,7 @@ LEARNING_ONLY = (
     "explorer_lr", "explorer_optimizer", "explorer_weight_decay", "explorer_baseline", "credit", "reset_explorers",
     "inner_steps",
 )  # fmt: skip
-NEVER_LEARN = ("random", "gradient")
+NEVER_LEARN = ("random", "gradient", "drop-edge", "add-edge")
 
 
 def idle_settings(method: str) -> tuple[str, ...]:

@@ -12,12 +12,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
+from graphshift import native
 from graphshift.checks import checked_graph
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
 from graphshift.graphs import Graph, keys_of, reverse
 
-__all__ = ["Explorer", "Risk", "SharedRisk", "View", "apply_actions"]
+__all__ = ["Explorer", "Risk", "SharedRisk", "View", "apply_actions", "joined"]
 
 #: A differentiable risk of a graph under the present model: what explorers that follow gradients ask for.
 Risk = Callable[[Graph], Tensor]
@@ -236,3 +237,18 @@ def apply_actions(graph: Graph, actions: Tensor, *, directed: bool = False) -> t
     return graph.flip_rows(actions, directed=directed), keys_of(
         actions, graph.num_nodes, both=graph.undirected and not directed
     )
+
+
+def joined(graph: Graph, first: Tensor, listed: Tensor) -> Tensor:
+    """For each listed column whether the row has an edge there.
+
+    Args:
+        graph: on the CPU.
+        first: row n's columns are ``listed[first[n] : first[n + 1]]``; int32.
+        listed: int32.
+    """
+    rowptr, col = graph.pattern.rowptr, graph.pattern.col
+    if native.fits(rowptr, col, first, listed):
+        return native.joined(rowptr, col, first, listed)
+    rows = torch.repeat_interleave(torch.arange(graph.num_nodes), first.diff().long())
+    return torch.isin(rows * graph.num_nodes + listed.long(), graph.keys)

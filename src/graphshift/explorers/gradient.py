@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from graphshift import native
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
-from graphshift.explorers.base import Explorer, Risk, SharedRisk, View, as_graph
+from graphshift.explorers.base import Explorer, Risk, SharedRisk, View, as_graph, joined
 from graphshift.explorers.probing import OpaqueError, Scores, probed
 from graphshift.graphs import Graph, reverse
 from graphshift.randomness import draw_seed, other_nodes
@@ -82,7 +82,7 @@ def _gains(graph: Graph, risk: SharedRisk, drawn: Tensor, both: bool) -> tuple[T
     n = graph.num_nodes
     rowptr, col = graph.pattern.rowptr.int(), graph.pattern.col.int()
     first = torch.arange(n + 1, dtype=torch.int32) * (drawn.numel() // n)
-    there = _joined(graph, first, drawn)
+    there = joined(graph, first, drawn)
     try:
         scores: Scores = risk.once("scores", lambda: probed(graph, risk))
         on_edges: Tensor = risk.once(f"edges {both}", lambda: scores.of(rowptr, col, both=both, skip=both))
@@ -93,14 +93,6 @@ def _gains(graph: Graph, risk: SharedRisk, drawn: Tensor, both: bool) -> tuple[T
     weight = 1.0 if graph.weight is None else graph.weight
     # A drawn pair that is an edge already was scored with the edges.
     return -weight * on_edges, torch.where(there, 0.0, new * on_drawn)
-
-
-def _joined(graph: Graph, first: Tensor, drawn: Tensor) -> Tensor:
-    rowptr, col = graph.pattern.rowptr, graph.pattern.col
-    if native.fits(rowptr, col, first, drawn):
-        return native.joined(rowptr, col, first, drawn)
-    rows = torch.repeat_interleave(torch.arange(graph.num_nodes), first.diff().long())
-    return torch.isin(rows * graph.num_nodes + drawn.long(), graph.keys)
 
 
 def _best(graph: Graph, of_edges: Tensor, drawn: Tensor, of_drawn: Tensor, budget: int) -> tuple[Tensor, Tensor]:

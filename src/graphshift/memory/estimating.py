@@ -145,25 +145,22 @@ def _moments(data: ShiftDataset, settings: Settings, needs: Needs, trying: Needs
         busy = max(_busy(e, e.num_nodes, edited[id(e)], needs) for e in data.train)
         made, kept = explorers * sum(one.values()), explorers * sum(kept_one.values())
         held = plain + made
-        learning = held
         if settings.low_memory:
             made, kept = max(one.values()), max(kept_one.values())
             # The gradient of every stem's result, collected over its views. In the usual mode it grows while what is
             # kept of the views goes, so that it never adds to the peak.
             kept += sum(4 * e.num_nodes * needs.out for e in data.train)
             # All views are proposed, then looked at; a graph that was looked at is dropped, and made again when it is
-            # its turn on the way back. Actions stay. Where there are none, the graph stays.
+            # its turn on the way back. Actions stay.
             looked = {"views": plain + made, "policies": policies, "checkpoint": policies, "temporaries": looking}
             moments["a look at the views"] = way_back | looked
             actions = explorers * sum(4 * e.num_nodes * settings.edits_per_node for e in data.train)
             single = max(_view(e, edited[id(e)], settings) for e in data.train)
-            held = made + (plain if settings.explorer == "gradient" else min(actions + single, plain))
-            # An explorer that learns asks its view for the number of nodes, which makes the graph again.
-            learning = plain if settings.explorer == "reinforce" else held
+            held = made + min(actions + single, plain)
         # The trainer holds the copy of the policies that it made for the latest checkpoint.
         views = {"views": held, "policies": policies, "checkpoint": policies}
         moments["the backward pass"] = way_back | views | {"activations": stems + kept, "temporaries": busy}
-        moments["a step of the explorers"] = way_back | views | {"views": learning, "temporaries": growth}
+        moments["a step of the explorers"] = way_back | views | {"temporaries": growth}
         proposing = max(_proposing(e, edited[id(e)], trying, settings) for e in data.train)
         before = held if settings.inner_steps > 1 else 0  # the views of the step before are still there
         moments["a proposal"] = way_back | {
@@ -220,10 +217,7 @@ def _edited(graph: Graph, settings: Settings) -> int:
 def _view(environment: Environment, entries: int, settings: Settings) -> float:
     """A view as it is proposed: where rows begin, a column and perhaps a weight for every entry, the actions."""
     nodes, weights = environment.num_nodes, 0 if environment.graph.weight is None else 4 * entries
-    drawn = nodes * settings.edits_per_node
-    if settings.explorer == "gradient":  # sorted keys of 64 bits, and those that were flipped; it draws no actions
-        both = environment.graph.undirected and not settings.directed_edits
-        return 8 * entries + 8 * drawn * (2 if both else 1) + weights
+    drawn = nodes * settings.edits_per_node  # of `gradient`, the pairs that it chose
     # Without the kernels, all views come with keys.
     return 4 * nodes + 4 * entries + weights + 4 * drawn + (0 if native.available() else 8 * entries)
 
@@ -260,8 +254,6 @@ def _forms(environments: Iterable[Environment], form: str, seen: set[tuple[int, 
 def _view_forms(environment: Environment, entries: int, needs: Needs, settings: Settings) -> float:
     forms = _form(needs.form, environment.num_nodes, entries)
     own = sum(size for name, size in forms.items() if name != "pattern")
-    if settings.explorer == "gradient":
-        own += forms.get("pattern", 0)
     return own + _transposed(environment, entries, needs, settings)
 
 
@@ -298,17 +290,21 @@ def _proposing(environment: Environment, entries: int, needs: Needs, settings: S
     nodes, edges = _size(environment)
     if settings.explorer == "gradient":
         candidates = settings.explorer_options.get("candidates") or 2 * settings.edits_per_node
+        pairs = edges + nodes * candidates
+        # The pairs' gains with the drawn columns (8), what is chosen of them and where (25), a copy to part (4).
+        choosing = 40 * pairs
+        if needs.form in ("normalised", "adjacency"):
+            # One pass on the graph as it is. Every product's result and gradients stay beside what autograd keeps,
+            # about as much once more; they are there while pairs are chosen.
+            watched = 4 * nodes * needs.kept
+            passing = _kept(environment, nodes, edges, needs) + _busy(environment, nodes, edges, needs)
+            return watched + max(choosing, passing)
+        # What cannot be probed: the pairs enter the graph with weight 0, as keys, columns and weights (16) whose
+        # gradient (4) is added up (4) from products at the entries alone (4), which take copies of both operands.
         both = environment.graph.undirected and not settings.directed_edits
         wider = edges + nodes * candidates * (2 if both else 1)
-        # Flips move both directions together: keys, their reverses and what makes them (32), both sorted (16), gains,
-        # weights and gradients (20), columns (4).
-        choosing = 72 * wider
-        # Before, a pass that keeps what any pass keeps, on a graph that has keys (8), columns (4) and weights (4) whose
-        # gradient (4) is added up (4) from products at the entries alone (4), which take copies of both operands. The
-        # weights of Â have one too: rows (4), the roots of both degrees (8), their product (4) and its own with A (4).
-        every = 28 + (20 if needs.form == "normalised" else 0)
         passing = _kept(environment, nodes, wider, needs) + _busy(environment, nodes, wider, needs)
-        return max(choosing, every * wider + passing + 2 * 4 * nodes * needs.width)
+        return choosing + 28 * wider + passing + 2 * 4 * nodes * needs.width
     if not native.available():
         return 40 * (entries + nodes * settings.edits_per_node)
     threads = min(torch.get_num_threads(), settings.explorers)

@@ -1,0 +1,40 @@
+"""A control: edges are added at random and none is removed, nothing is learned."""
+
+from __future__ import annotations
+
+import torch
+from torch_geometric.data import Data
+
+from graphshift import native
+from graphshift.environments import Environment
+from graphshift.explorers.base import Explorer, Risk, View, as_graph, joined
+from graphshift.graphs import Graph
+from graphshift.randomness import draw_seed, other_nodes
+
+__all__ = ["AddEdge"]
+
+
+class AddEdge(Explorer):
+    """For each node s uniformly random other nodes; each that it is not joined to becomes its neighbour.
+
+    Args:
+        edits_per_node: s.
+        directed: see :class:`Explorer`.
+        seed: of the explorer's own random generator.
+    """
+
+    side_by_side = True
+
+    def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
+        """Adds random edges. ``risk`` is not needed."""
+        given = as_graph(graph)
+        home, n = given.to(torch.device("cpu")), given.num_nodes
+        if n < 2:
+            return View(given, torch.empty(0, dtype=torch.int64))
+        draw = native.draw if native.available() else other_nodes
+        drawn = draw(n, self.edits_per_node, draw_seed(self.generator)).int()
+        every = torch.arange(n + 1, dtype=torch.int32) * self.edits_per_node
+        fresh = ~joined(home, every, drawn.flatten())
+        first = torch.zeros(n + 1, dtype=torch.int32)
+        first[1:] = fresh.reshape(n, -1).sum(dim=1).cumsum(0)
+        return View.of_lists(given, first, drawn.flatten()[fresh], directed=self.directed)
