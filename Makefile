@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SHELL := /bin/sh
 
-.PHONY: demo test lint types bench bench-check docs examples lock-check clean
+.PHONY: demo test lint types bench bench-check page docs examples lock-check clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo "make lint   ruff and mypy alone"
 	@echo "make bench  speed and memory beside their bars, into benchmarks/ (about 20 minutes)"
 	@echo "make bench-check  has it become slower? measure again and compare with benchmarks/"
+	@echo "make page   tables and figures of docs/reproduction.md, from results/"
 	@echo "make docs   the documentation as a site in site/"
 	@echo "make clean  remove .venv and everything that was made"
 
@@ -46,6 +47,11 @@ bench: $(VENV)/.runtime
 
 bench-check: $(VENV)/.runtime
 	$(BIN)/graphshift bench --check benchmarks/results.json $(if $(DATA),--data-dir $(DATA))
+
+# Tables and figures of the page on the paper, from what results/ holds; nothing is trained.
+page: $(VENV)/.runtime
+	$(BIN)/graphshift reproduce all --show --out results
+	$(BIN)/python docs/fill.py
 
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

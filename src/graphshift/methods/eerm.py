@@ -24,6 +24,8 @@ __all__ = ["EERMMethod"]
 
 Result = TypeVar("Result")
 
+_MOST_THREADS = 16
+
 
 class EERMMethod(Method):
     """K explorers make views whose risks differ; the GNN minimises Var({L}) + β · mean({L}) (Eq. 5).
@@ -184,7 +186,8 @@ class EERMMethod(Method):
 
     def _together(self, explorers: Sequence[Explorer], jobs: Sequence[Callable[[], Result]]) -> list[Result]:
         """The explorers' jobs, each on a core of its own where they allow it: they do not depend on each other."""
-        threads = min(torch.get_num_threads(), len(jobs))
+        # A thread for each: three jobs in turns on two cores are done sooner than one after two.
+        threads = min(len(jobs), _MOST_THREADS) if torch.get_num_threads() > 1 else 1
         if threads < 2 or not all(explorer.side_by_side and not explorer.needs_risk for explorer in explorers):
             return [job() for job in jobs]
         if self._pool is None:
@@ -211,6 +214,8 @@ class EERMMethod(Method):
             return self._risks(environments, stems, views)
 
     def _learn(self, views: Sequence[Sequence[View]], risks: Tensor) -> None:
+        if not any(explorer.learns for explorer in self._all_explorers()):
+            return
         shared = self.credit == "shared"
         rewards = variance(risks.detach()).expand(risks.numel()) if shared else difference_rewards(risks)
         proposed = [view for row in views for view in row]
