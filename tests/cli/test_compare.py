@@ -29,7 +29,8 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 def planned(dataset: str = "planted", **changes: Any) -> Plan:
     given: dict[str, Any] = {
         "methods": "erm,eerm", "backbones": None, "explorers": "reinforce", "seeds": 5, "data_seeds": None, "tune": 24,
-        "space": None, "selections": "val", "in_domain": True, "shared": None, "option": None, "data_dir": None,
+        "repeats": 1, "space": None, "selections": "val", "in_domain": True, "shared": None, "option": None,
+        "data_dir": None,
     }  # fmt: skip
     return _plan(dataset, **given | changes)
 

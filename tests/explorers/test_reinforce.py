@@ -120,7 +120,7 @@ def test_impossible_options_are_refused(options: dict[str, float], words: str) -
 
 
 def test_explorers_by_name() -> None:
-    assert {"reinforce": Reinforce, "random": Random, "gradient": Gradient} == EXPLORERS
+    assert {"reinforce": Reinforce, "random": Random, "gradient": Gradient}.items() <= EXPLORERS.items()
     assert issubclass(Reinforce, Explorer)
 
 

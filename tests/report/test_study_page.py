@@ -181,7 +181,7 @@ def test_plan_settings_and_provenance_are_shown(root: Element, plan: Mapping[str
     assert facts["Arms"] == "ERM; EERM random (against ERM)"
     assert facts["Test environments"] == "2: T1, T2"
     assert facts["Seeds"] == "2: 0, 1"
-    assert facts["Tuning"].startswith("3 trials for each arm")
+    assert facts["Tuning"].startswith("3 trials of tuning for each arm")
     runs = everything().summary["counts"]["run"]["done"]
     assert facts["Fits"] == f"12 trials, {runs} final runs, 2 in-domain limits; 0 failed"
     (session,) = everything().summary["provenance"]

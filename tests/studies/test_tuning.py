@@ -108,3 +108,14 @@ def test_a_setting_that_failed_once_is_the_last_resort() -> None:
     assert chosen is not None
     assert (chosen.settings, chosen.trials) == ({"lr": 0.1}, 1)
     assert choose(trials, dict.fromkeys(range(4)), higher_is_better=True) is None
+
+
+def test_repeats_try_fewer_settings_with_more_seeds() -> None:
+    space = {"lr": [0.1, 0.2, 0.3], "beta": [1, 2, 3, 4]}
+    trials = propose(space, 12, [0, 1], repeats=3)
+    together = tried(trials)
+    assert len(together) == 4
+    assert all([trial.seed for trial in own] == [10_000, 10_001, 10_002] for own in together)
+    assert [own[0].settings for own in together] == [t.settings for t in propose(space, 4, [0, 1])]
+    few = propose({"lr": [0.1, 0.2]}, 12, [0], repeats=3)  # all settings, more seeds than asked for
+    assert [len(own) for own in tried(few)] == [6, 6]
