@@ -186,6 +186,7 @@ def draw_exploring(records: Sequence[Mapping[str, Any]], folder: Path) -> list[P
             axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
             axes.axhline(5, color="black", linewidth=0.8, linestyle="--")
             axes.set_yscale("log")
+            axes.yaxis.set_minor_formatter("")  # where less than a decade is shown, its parts would be written out
             axes.set_title(f"{dataset}: s = {edits}, {learner}", fontsize=8)
             _plain(axes, "y")
             if i == len(datasets) - 1:
