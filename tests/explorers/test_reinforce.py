@@ -10,7 +10,7 @@ from torch_geometric.utils import is_undirected
 from graphshift import native
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
-from graphshift.explorers import EXPLORERS, Explorer, Gradient, Random, Reinforce, SparsePolicy, View
+from graphshift.explorers import EXPLORERS, AddEdge, DropEdge, Explorer, Gradient, Random, Reinforce, SparsePolicy, View
 from graphshift.graphs import Graph
 from graphshift.randomness import other_nodes
 from graphshift.risks import difference_rewards, variance
@@ -120,7 +120,8 @@ def test_impossible_options_are_refused(options: dict[str, float], words: str) -
 
 
 def test_explorers_by_name() -> None:
-    assert {"reinforce": Reinforce, "random": Random, "gradient": Gradient}.items() <= EXPLORERS.items()
+    ours = {"reinforce": Reinforce, "random": Random, "gradient": Gradient, "drop-edge": DropEdge, "add-edge": AddEdge}
+    assert ours == EXPLORERS
     assert issubclass(Reinforce, Explorer)
 
 
