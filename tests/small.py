@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 
 from graphshift.environments import Environment
+from graphshift.methods import Method
 from graphshift.tasks import Task
 from reference import random_data
 
@@ -34,6 +35,18 @@ class OwnModule(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         return self.second(self.dropout(self.norm(self.first(x, edge_index)).relu()), edge_index)
+
+
+def gradients_of(method: Method, training: list[Environment]) -> dict[str, Tensor]:
+    """The gradients of a step that moves nothing."""
+    found: dict[str, Tensor] = {}
+
+    def keep() -> None:
+        found.update({n: p.grad.clone() for n, p in method.backbone.named_parameters() if p.grad is not None})
+
+    method.descend = keep  # type: ignore[method-assign]
+    method.step(training, 0.0)
+    return found
 
 
 def copied(state: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -148,11 +148,11 @@ def test_low_memory_keeps_the_activations_of_one_view(data: ShiftDataset, backbo
 def test_a_checkpoint_copies_the_policies(data: ShiftDataset) -> None:
     found = estimate(data, validated({"edits_per_node": 5}), resident=0)
     assert found.moment == "a checkpoint"
-    # The copy that is written, and that of the checkpoint before, which the trainer lets go when it has the new one.
-    assert found.parts["checkpoint"] == 2 * found.parts["policies"] > 0
+    assert found.parts["checkpoint"] == found.parts["policies"] > 0
     early = estimate(data, validated({"backbone": "gat", "edits_per_node": 1, "epochs": 1}), resident=0)
     assert early.moment == "the backward pass"
-    assert early.parts["checkpoint"] == early.parts["policies"] > 0
+    assert early.parts["policies"] > 0
+    assert "checkpoint" not in early.parts  # the trainer lets it go when it is written
     assert "checkpoint" not in estimate(data, Settings(explorer="random"), resident=0).parts
 
 

@@ -211,7 +211,7 @@ def test_ctrl_c_between_epochs_is_saved_as_well(tmp_path: Path, monkeypatch: pyt
 
         def __exit__(self, *args: Any) -> None: ...
 
-    monkeypatch.setattr("graphshift.models.progress_bar", Bar)
+    monkeypatch.setattr("graphshift.models.base.progress_bar", Bar)
     with pytest.raises(Interrupted, match="stopped after epoch 4 of 8"):
         fit(model, Run(tmp_path, every=1000))
     assert read_tensors(tmp_path / "checkpoint.safetensors")[1]["epoch"] == 4

@@ -43,7 +43,7 @@ def message(values: dict[str, Any], where: str = "") -> str:
         ("patience", 0, "greater than or equal to 1"),
         ("seed", -1, "greater than or equal to 0"),
         ("method", "magic", "'erm', 'eerm', 'irm'"),
-        ("selection", "best", "'val', 'id_val', 'oracle' or 'last'"),
+        ("selection", "best", "'val', 'explored', 'id_val', 'oracle' or 'last'"),
         ("device", "tpu", "'cpu', 'cuda' or 'mps'"),
         ("backbone", 3, "a valid string"),
         ("backbone_options", 3, "a valid dictionary"),

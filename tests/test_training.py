@@ -19,8 +19,9 @@ from graphshift.backbones import Backbone
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
 from graphshift.methods import Method
+from graphshift.selecting import SELECTIONS, selection_environments
 from graphshift.tasks import Task
-from graphshift.training import SELECTIONS, Run, TrainingResult, selection_environments, train
+from graphshift.training import Run, TrainingResult, train
 from small import environments, identical, without_seconds
 
 TEN = torch.arange(10) % 2
@@ -185,7 +186,8 @@ def test_rules_choose_their_environments() -> None:
     assert selection_environments("val", train_, val, tests, 0) == (train_, val)
     assert selection_environments("oracle", train_, val, tests, 0) == (train_, tests)
     assert selection_environments("last", train_, val, tests, 0) == (train_, [])
-    assert set(SELECTIONS) == {"val", "oracle", "last", "id_val"}
+    assert selection_environments("explored", train_, val, tests, 0) == (train_, val)
+    assert set(SELECTIONS) == {"val", "explored", "oracle", "last", "id_val"}
 
 
 def test_id_val_holds_a_fifth_of_the_counted_nodes_out() -> None:
@@ -218,7 +220,7 @@ def test_id_val_never_trains_on_what_it_holds_out() -> None:
     [
         ("val", {"tests": True}, "selection 'val' needs validation environments: pass `val`.*'id_val'.*'last'"),
         ("oracle", {"val": True}, "selection 'oracle' needs test environments: pass `tests`"),
-        ("best", {"val": True}, "selection is 'best'; expected one of val, id_val, oracle, last"),
+        ("best", {"val": True}, "selection is 'best'; expected one of val, explored, id_val, oracle, last"),
     ],
 )
 def test_a_rule_without_its_environments_is_a_clear_error(rule: str, given: dict[str, bool], match: str) -> None:

@@ -21,7 +21,7 @@ from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.memory import Estimate, advice, available_bytes, estimate, give_back_freed, resident_bytes, show_size
 from graphshift.models import Model, make_model
-from graphshift.settings import LEARNING_ONLY, NEVER_LEARN, OWNERS, Settings, idle_settings, validated
+from graphshift.settings import LEARNING_ONLY, OWNERS, Settings, idle_settings, validated
 from graphshift.storage import read_json, write_json
 from graphshift.training import Run
 
@@ -45,15 +45,14 @@ def complete_settings(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> 
     backbone = given.get("backbone", defaults.get("backbone", Settings.model_fields["backbone"].default))
     nested = (defaults.get("by_backbone", {}).get(backbone, {}), defaults.get("by_method", {}).get(method, {}))
     flat = {k: v for k, v in defaults.items() if k not in ("by_backbone", "by_method")} | nested[0] | nested[1]
-    without = idle_settings(method)
-    fitting = {k: v for k, v in flat.items() if k not in without}
-    idle = [name for name in given if name in without]
-    if idle:
+    fitting = {k: v for k, v in flat.items() if k not in idle_settings(method)}
+    if idle := [name for name in given if name in idle_settings(method)]:
         owners = " or ".join(OWNERS[idle[0]])
         raise GraphshiftError(f"{', '.join(idle)}: means nothing to method {method}; leave it out, or use {owners}.")
-    idle = [name for name in given if name in LEARNING_ONLY and given.get("explorer", "reinforce") in NEVER_LEARN]
-    if idle:
-        raise GraphshiftError(f"{', '.join(idle)}: explorer {given['explorer']!r} does not learn; leave it out.")
+    explorer = given.get("explorer", flat.get("explorer", Settings.model_fields["explorer"].default))
+    if idle := [name for name in given if name in idle_settings(method, explorer)]:
+        why = "learn" if idle[0] in LEARNING_ONLY else "edit edges"
+        raise GraphshiftError(f"{', '.join(idle)}: explorer {explorer!r} does not {why}; leave it out.")
     return validated({**fitting, **given})
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from torch import nn
 
 from graphshift._version import __version__
+from graphshift.adapting import Calibration
 from graphshift.devices import is_available, torch_device
 from graphshift.errors import GraphshiftError
 from graphshift.models import FORMAT, Model, make_model, new_backbone
@@ -41,9 +42,10 @@ def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Mode
         task, features = Task(**note["task"]), int(note["features"])
         history = {"best_epoch_": note["best_epoch"], "best_score_": note["best_score"], "seconds_": note["seconds"]}
         own = note["own_backbone"]
+        calibrations = {mode: Calibration.from_json(one) for mode, one in note.get("calibrations", {}).items()}
     except GraphshiftError:
         raise
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise GraphshiftError(f"{folder / 'model.json'}: a field is missing or wrong ({error}): damaged.") from None
     if own is not None and backbone is None:
         raise GraphshiftError(
@@ -63,7 +65,7 @@ def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Mode
             f"{folder / 'weights.safetensors'}: does not fit model.json: {' '.join(str(error).split())}"
         ) from None
     model.backbone_, model.task_, model.n_features_in_ = network.to(device).eval(), task, features
-    model.history_ = []
+    model.history_, model.calibrations_ = [], calibrations
     for name, value in history.items():
         setattr(model, name, value)
     return model

@@ -16,7 +16,7 @@ from graphshift.storage import write_text
 __all__ = ["prediction_table", "table_predictions", "write_table"]
 
 
-def prediction_table(model: Model, data: ShiftDataset) -> pd.DataFrame:
+def prediction_table(model: Model, data: ShiftDataset, *, adapt: str | None = None) -> pd.DataFrame:
     """One row for each node: environment, node, counted, prediction and, for classes, each class's probability.
 
     A dataset made of the user's tables has its own ids and classes; others are numbered.
@@ -24,8 +24,8 @@ def prediction_table(model: Model, data: ShiftDataset) -> pd.DataFrame:
     preparation = data.facts.get("preparation")
     tables = []
     for environment in data.environments:
-        prediction = model.predict(environment)
-        probabilities = model.predict_proba(environment) if model.task_.is_classification else None
+        prediction = model.predict(environment, adapt=adapt)
+        probabilities = model.predict_proba(environment, adapt=adapt) if model.task_.is_classification else None
         if preparation is not None:
             table = preparation.table(data.facts["ids"][environment.name], prediction, probabilities)
         else:
@@ -38,7 +38,9 @@ def prediction_table(model: Model, data: ShiftDataset) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def table_predictions(model: Model, folder: Path, nodes: Path, edges: Path) -> pd.DataFrame:
+def table_predictions(
+    model: Model, folder: Path, nodes: Path, edges: Path, *, adapt: str | None = None
+) -> pd.DataFrame:  # fmt: skip
     """Predictions for raw tables like those that the model was trained on, by the user's own ids and classes.
 
     Args:
@@ -46,6 +48,7 @@ def table_predictions(model: Model, folder: Path, nodes: Path, edges: Path) -> p
         folder: where it was loaded from; it holds the preparation that was fitted to the training tables.
         nodes: the table of nodes; labels are not needed, and words that training never saw are fine.
         edges: the table of edges.
+        adapt: as in :meth:`Model.predict`.
     """
     preparation = load_preparation(folder)
     if preparation is None:
@@ -53,8 +56,8 @@ def table_predictions(model: Model, folder: Path, nodes: Path, edges: Path) -> p
             f"{folder}: the model was not trained on tables, so it cannot read {nodes}; give a dataset's name instead."
         )
     environment, ids = preparation.environment(nodes, edges)
-    probabilities = model.predict_proba(environment) if model.task_.is_classification else None
-    return preparation.table(ids, model.predict(environment), probabilities)
+    probabilities = model.predict_proba(environment, adapt=adapt) if model.task_.is_classification else None
+    return preparation.table(ids, model.predict(environment, adapt=adapt), probabilities)
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:

@@ -37,7 +37,9 @@ class Settings(BaseModel):
     lr: float = Field(0.01, gt=0, le=1e6, description="learning rate of the GNN")
     weight_decay: float = Field(1e-3, ge=0, le=1e6, description="weight decay of the GNN (AdamW)")
     clip: float | None = Field(None, gt=0, description="norm to which gradients are clipped")
-    selection: Literal["val", "id_val", "oracle", "last"] = Field("val", description="rule that chooses the epoch")
+    selection: Literal["val", "explored", "id_val", "oracle", "last"] = Field(
+        "val", description="rule that chooses the epoch"
+    )
     patience: int | None = Field(None, ge=1, description="epochs without improvement after which to stop")
     device: Literal["cpu", "cuda", "mps"] = Field("cpu", description="where to compute")
     seed: int = Field(0, ge=0, description="seed of everything random")
@@ -77,7 +79,8 @@ _GROUPED = ("irm", "vrex", "groupdro", "coral", "dann", "srgnn")
 
 #: The methods that a setting means something to, where it does not to all.
 OWNERS: dict[str, tuple[str, ...]] = {
-    "penalty": ("irm", "vrex", "coral", "dann", "srgnn"), "anneal": ("irm", "vrex"), "groups": _GROUPED,
+    "penalty": ("irm", "vrex", "coral", "dann", "srgnn"), "anneal": ("irm", "vrex", "coral", "srgnn"),
+    "groups": _GROUPED,
     "group_by": _GROUPED, "group_lr": ("groupdro",), "mix": ("mixup",), **dict.fromkeys(EERM_ONLY, ("eerm",)),
 }  # fmt: skip
 
@@ -87,12 +90,18 @@ LEARNING_ONLY = (
     "explorer_lr", "explorer_optimizer", "explorer_weight_decay", "explorer_baseline", "credit", "reset_explorers",
     "inner_steps",
 )  # fmt: skip
-NEVER_LEARN = ("random", "gradient", "drop-edge", "add-edge")
+NEVER_LEARN = ("random", "gradient", "drop-edge", "add-edge", "features", "mixed")
+
+#: The settings that only an explorer that edits edges has.
+_EDGES_ONLY = {"features": ("edits_per_node", "directed_edits")}
 
 
-def idle_settings(method: str) -> tuple[str, ...]:
-    """The settings that mean nothing to a method."""
-    return tuple(name for name, owners in OWNERS.items() if method not in owners)
+def idle_settings(method: str, explorer: str | None = None) -> tuple[str, ...]:
+    """The settings that mean nothing to a method or, if it has explorers, to the named one."""
+    found = tuple(name for name, owners in OWNERS.items() if method not in owners)
+    if method != "eerm" or explorer is None:
+        return found
+    return found + (LEARNING_ONLY if explorer in NEVER_LEARN else ()) + _EDGES_ONLY.get(explorer, ())
 
 
 def validated(values: Mapping[str, Any], *, where: str = "") -> Settings:

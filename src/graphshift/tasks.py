@@ -90,6 +90,18 @@ class Task:
             return torch.stack([1 - positive, positive], dim=1)
         return output.squeeze(1)
 
+    def class_scores(self, output: Tensor) -> Tensor:
+        """Logarithms of the class probabilities, ``[n, num_classes]``, on the CPU, in float64."""
+        output = output.detach().cpu().double()
+        if self.kind == "multiclass":
+            return output.log_softmax(dim=1)
+        return torch.cat([F.logsigmoid(-output), F.logsigmoid(output)], dim=1)
+
+    def output_of(self, probabilities: Tensor) -> Tensor:
+        """An output that has these class probabilities: the other way round."""
+        logarithms = probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
+        return logarithms if self.kind == "multiclass" else logarithms[:, 1:] - logarithms[:, :1]
+
     def predictions(self, output: Tensor) -> Tensor:
         """The predicted class (int64) or value of each node, ``[n]``."""
         probabilities = self.probabilities(output)

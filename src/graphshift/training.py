@@ -8,11 +8,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import torch
@@ -21,22 +20,11 @@ from torch import Tensor
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
 from graphshift.methods import Method
-from graphshift.randomness import derive_seed, rng_state, set_rng_state
+from graphshift.randomness import rng_state, set_rng_state
+from graphshift.selecting import explored_score, mean_score
 from graphshift.storage import read_tensors, write_tensors, write_text
 
-__all__ = [
-    "SELECTIONS", "Choice", "Interrupted", "Run", "TrainingResult", "further_rules", "selection_environments", "train",
-]  # fmt: skip
-
-#: The named rules for choosing the epoch whose weights are kept.
-SELECTIONS: dict[str, str] = {
-    "val": "best mean score on the validation environments (the paper's rule)",
-    "id_val": "best mean score on a fifth of the training nodes, held out from training",
-    "oracle": "best mean score on the test environments: an upper bound, never a result to compare with",
-    "last": "the last epoch; nothing is selected",
-}
-
-_HELD_OUT = 0.2
+__all__ = ["Choice", "Interrupted", "Run", "TrainingResult", "train"]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -71,59 +59,6 @@ class TrainingResult:
     history: list[dict[str, Any]]
     seconds: float
     also: dict[str, Choice] = field(default_factory=dict)
-
-
-def selection_environments(
-    rule: str,
-    train: Sequence[Environment],
-    val: Sequence[Environment],
-    tests: Sequence[Environment],
-    seed: int,
-) -> tuple[list[Environment], list[Environment]]:
-    """The environments to train on and to select by, for a named rule of :data:`SELECTIONS`."""
-    if rule not in SELECTIONS:
-        raise GraphshiftError(f"selection is {rule!r}; expected one of {', '.join(SELECTIONS)}.")
-    if rule == "last":
-        return list(train), []
-    if rule == "id_val":
-        pairs = [_hold_out(environment, derive_seed(seed, 1, i)) for i, environment in enumerate(train)]
-        return [kept for kept, _ in pairs], [held for _, held in pairs]
-    chosen = val if rule == "val" else tests
-    if not chosen:
-        needed = "validation environments: pass `val`" if rule == "val" else "test environments: pass `tests`"
-        raise GraphshiftError(
-            f"selection {rule!r} needs {needed}, or choose selection 'id_val' (holds out training nodes) or 'last'."
-        )
-    return list(train), list(chosen)
-
-
-def further_rules(
-    rules: Iterable[str],
-    train: Sequence[Environment],
-    val: Sequence[Environment],
-    tests: Sequence[Environment],
-    device: torch.device,
-) -> dict[str, list[Environment]]:
-    """The environments of rules that share one training; ``id_val`` trains on other nodes, so it cannot."""
-    found = {}
-    for rule in rules:
-        if rule in ("id_val", "last"):
-            raise GraphshiftError(f"also is {rule!r}; expected 'val' or 'oracle', which leave training as it is.")
-        found[rule] = [e.to(device) for e in selection_environments(rule, train, val, tests, 0)[1]]
-    return found
-
-
-def _hold_out(environment: Environment, seed: int) -> tuple[Environment, Environment]:
-    count = environment.counted.numel()
-    size = round(_HELD_OUT * count)
-    if size < 1 or size == count:
-        raise GraphshiftError(
-            f"selection 'id_val': environment {environment.name!r} has {count} counted nodes, too few to hold some out."
-        )
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
-    held = torch.zeros_like(environment.mask)
-    held[environment.counted[order[:size].to(held.device)]] = True
-    return environment.replace(mask=environment.mask & ~held), environment.replace(mask=held)
 
 
 @dataclass
@@ -213,6 +148,7 @@ def train(
     report: Callable[[dict[str, Any]], None] | None = None,
     settings: Mapping[str, Any] | None = None,
     also: Mapping[str, Sequence[Environment]] | None = None,
+    explored: bool = False,
 ) -> TrainingResult:
     """Trains a method and keeps the best epoch's weights.
 
@@ -229,11 +165,12 @@ def train(
         report: called with every epoch's row.
         settings: what tells this training from another; a checkpoint of another is refused.
         also: further rules that each keep an epoch of their own: a name, and the environments to choose by.
+        explored: choose by the score under explored views, as the further rule ``"explored"`` does.
     """
     settings = json.loads(json.dumps(settings, default=str))
     device = environments[0].mask.device
-    best = _Best(select_by, method)
-    others = {rule: _Best(chosen, method) for rule, chosen in (also or {}).items()}
+    best = _Best(select_by, method, explored)
+    others = {rule: _Best(chosen, method, rule == "explored") for rule, chosen in (also or {}).items()}
     history: list[dict[str, Any]] = []
     seconds = 0.0
     loaded = run.load() if run else None
@@ -285,6 +222,7 @@ def train(
                     state |= {f"rng.{k}": v for k, v in rng_state(device).items()}
                     note = {"epoch": epoch, "seconds": seconds, "settings": settings} | best.note()
                     run.save(state, note | ({"also": {r: o.note() for r, o in others.items()}} if others else {}))
+                    del state  # what explorers gave for it would stay until the next
             if report:
                 report(row)
             if stop:
@@ -296,8 +234,8 @@ def train(
 class _Best:
     """The best epoch so far and its weights."""
 
-    def __init__(self, select_by: Sequence[Environment], method: Method) -> None:
-        self.select_by, self.method = select_by, method
+    def __init__(self, select_by: Sequence[Environment], method: Method, explored: bool) -> None:
+        self.select_by, self.method, self.explored = select_by, method, explored
         self.epoch, self.score = 0, None if not select_by else -math.inf
         self.weights: dict[str, Tensor] = {}
 
@@ -307,10 +245,9 @@ class _Best:
 
     def offer(self, epoch: int) -> float:
         """Scores the present weights and keeps them if they are better; the first of equals stays."""
-        outputs = [self.method.predict(environment) for environment in self.select_by]
-        if not all(bool(torch.isfinite(output).all()) for output in outputs):
+        score = (explored_score if self.explored else mean_score)(self.method, self.select_by, epoch)
+        if score is None:
             raise _diverged("predictions for the validation environments became NaN or infinite", epoch)
-        score = fmean(e.score(output) for e, output in zip(self.select_by, outputs, strict=True))
         sign = 1 if self.select_by[0].task.scorer.higher_is_better else -1
         if not self.epoch or (self.score is not None and sign * score > sign * self.score):
             self.keep(epoch, score)

@@ -141,7 +141,7 @@ def test_curves(bench: Bench) -> None:
     run("curves", bench)
     points = bench.outcome.data["points"]
     seen = {(p["axis"], p["value"], p["method"]) for p in points}
-    plain = ("erm", "random", "reinforce")
+    plain = ("erm", "random", "reinforce", "gradient")
     expected: set[tuple[str, int, str]] = set()
     for axis, values in bench.sizes.axes.items():
         expected |= {(axis, value, method) for value in values for method in plain}
@@ -154,7 +154,7 @@ def test_curves(bench: Bench) -> None:
     assert [table.title for table in bench.outcome.tables] == [
         "Against nodes N", "Against views K", "Against features", "Fitted exponents",
     ]  # fmt: skip
-    assert bench.outcome.tables[0].rows[1][4] == "–"  # no dense explorer above its limit
+    assert bench.outcome.tables[0].rows[1][5] == "–"  # no dense explorer above its limit
     assert list(bench.folder.glob("*.safetensors")) == []
 
 
@@ -167,8 +167,8 @@ def test_memory_is_measured_once_where_axes_cross(bench: Bench, monkeypatch: pyt
 
     monkeypatch.setattr("graphshift.benchmarks.curves.peak_of", held)
     run("curves", bench)
-    # nodes: two points of three methods and one dense; views: the second point is the base, and ERM has no views.
-    assert len(asked) == 7 + 3
+    # nodes: two points of four methods and one dense; views: the second point is the base, and ERM has no views.
+    assert len(asked) == 9 + 4
 
 
 def test_backbones(bench: Bench) -> None:

@@ -15,7 +15,7 @@ from graphshift.benchmarks.workload import (
     planted_environment,
     stepping,
 )
-from graphshift.explorers import Random, Reinforce
+from graphshift.explorers import Gradient, Random, Reinforce
 from graphshift.methods import EERMMethod, ERMMethod
 
 
@@ -28,7 +28,8 @@ def test_the_planted_graph_has_the_size_asked_for() -> None:
 def test_methods_are_what_their_names_say() -> None:
     environment = planted_environment(60)
     assert isinstance(new_method(environment, "erm"), ERMMethod)
-    for kind, explorer in (("random", Random), ("reinforce", Reinforce), ("dense", DenseReinforce)):
+    kinds = (("random", Random), ("reinforce", Reinforce), ("gradient", Gradient), ("dense", DenseReinforce))
+    for kind, explorer in kinds:
         method = new_method(environment, kind, explorers=4, edits=2, low_memory=True)
         assert isinstance(method, EERMMethod)
         stepping(method, environment)()
@@ -37,7 +38,7 @@ def test_methods_are_what_their_names_say() -> None:
         assert {one.edits_per_node for one in made} == {2}
         assert len({one.seed for one in made}) == 4
         assert method.low_memory
-    assert set(METHODS) == {"erm", "random", "reinforce", "dense"}
+    assert set(METHODS) == {"erm", "random", "reinforce", "gradient", "dense"}
 
 
 def test_backbones_start_with_the_same_weights_and_leave_the_random_state() -> None:

@@ -77,7 +77,10 @@ def test_nothing_is_overwritten_without_being_asked(graphshift: Any, monkeypatch
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--only", "flour"], "--only is 'flour'; expected one of bars, curves, backbones, floor, exponent, million"),
+        (
+            ["--only", "flour"],
+            "--only is 'flour'; expected one of bars, curves, backbones, floor, gradient, exponent, million",
+        ),
         (["--data-dir", "nowhere"], "nowhere: there is no such folder; --data-dir names that of the raw files."),
         (["--check", "nowhere.json"], "nowhere.json: there is no such file."),
         (["--out", "/dev/null/bench"], "/dev/null/bench: cannot be made: Not a directory."),
@@ -96,13 +99,14 @@ def test_ctrl_c_writes_what_was_measured(graphshift: Any, monkeypatch: pytest.Mo
         raise KeyboardInterrupt
 
     monkeypatch.setattr("graphshift.benchmarks.bars.floor.run", found(1.0))
+    monkeypatch.setattr("graphshift.benchmarks.bars.gradient.run", found(1.0))
     monkeypatch.setattr("graphshift.benchmarks.bars.exponent.run", stopped)
     answer = graphshift("bench", "--quick", "--only", "bars")
     assert answer.status == 130
     told = "stopped in part exponent; what was measured before is written to bench-output."
     assert answer.err.splitlines()[-1] == f"graphshift: {told}"
     results = json.loads(Path("bench-output/results.json").read_text())
-    assert (list(results["parts"]), results["stopped"]) == (["floor", "exponent"], "exponent")
+    assert (list(results["parts"]), results["stopped"]) == (["floor", "gradient", "exponent"], "exponent")
     assert "It was stopped in part exponent." in Path("bench-output/results.md").read_text()
 
 

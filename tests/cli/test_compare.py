@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from graphshift.cli.compare import _plan
+from graphshift.errors import GraphshiftError
 from graphshift.studies import PAPER_SPACE, Plan, running
 from graphshift.studies.pool import Pool
 
@@ -29,8 +30,8 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 def planned(dataset: str = "planted", **changes: Any) -> Plan:
     given: dict[str, Any] = {
         "methods": "erm,eerm", "backbones": None, "explorers": "reinforce", "seeds": 5, "data_seeds": None, "tune": 24,
-        "repeats": 1, "space": None, "selections": "val", "in_domain": True, "shared": None, "option": None,
-        "data_dir": None,
+        "repeats": 1, "space": None, "selections": "val", "in_domain": True, "adapt": None, "shared": None,
+        "option": None, "data_dir": None,
     }  # fmt: skip
     return _plan(dataset, **given | changes)
 
@@ -143,7 +144,7 @@ def test_a_toml_file_gives_data_and_shared_settings(tmp_path: Path, capsys: pyte
         (["--methods", ","], "--methods is ','; expected some of erm, eerm"),
         (["--backbones", "gcn,resnet"], "--backbones is 'gcn,resnet'; expected some of gcn"),
         (["--explorers", "clever"], "--explorers is 'clever'; expected some of reinforce, random, gradient"),
-        (["--selections", "last"], "--selections is 'last'; expected some of val, id_val, oracle"),
+        (["--selections", "last"], "--selections is 'last'; expected some of val, explored, id_val, oracle"),
         (["--set", "epochs"], "--set is 'epochs'; expected NAME=VALUE"),
         (["--set", "speed=1"], "--set: speed is not a setting; the settings are hidden_channels"),
         (["--set", "seed=1"], "--set: seed differs between arms or runs; give --seeds."),
@@ -182,3 +183,10 @@ def test_a_fixed_setting_that_is_also_in_an_own_space_is_refused(graphshift: Any
     answer = graphshift("compare", "planted", "--space", tmp_path / "space.toml", "--set", "lr=0.1")
     assert answer.status == 2
     assert "lr is fixed and also in its space; keep one." in answer.err
+
+
+def test_ways_of_using_the_unlabelled_tests_are_planned() -> None:
+    assert planned(adapt="norm, norm+prior").adapt == ("norm", "norm+prior")
+    assert planned().adapt == ()
+    with pytest.raises(GraphshiftError, match="adapt is 'mean'; expected norm, prior"):
+        planned(adapt="norm,mean")

@@ -22,8 +22,8 @@ def test_scores_are_the_models(graphshift: Any, fitted: Path, part: str) -> None
     found = json.loads(answer.out)
     data, model = gs.load("planted", nodes=60), gs.load_model(fitted / "model")
     assert found == {
-        "dataset": "planted", "metric": "accuracy", "train": model.score(data.train), "val": model.score(data.val),
-        "tests": model.score(data.tests),
+        "dataset": "planted", "metric": "accuracy", "adapt": None, "train": model.score(data.train),
+        "val": model.score(data.val), "tests": model.score(data.tests),
     }  # fmt: skip
     assert found["tests"] == json.loads((fitted / "result.json").read_text())["tests"]
 
@@ -141,3 +141,22 @@ def test_tables_are_fitted_and_new_ones_predicted_by_their_own_ids(
     assert set(new["prediction"]) <= {"north", "south"}
     again = known[known["environment"] == "ES"].set_index("id")["prediction"]
     assert new["prediction"].to_dict() == again.to_dict()
+
+
+def test_the_unlabelled_graph_can_be_used_and_is_said_to_be(graphshift: Any, fitted: Path, tmp_path: Path) -> None:
+    data, model = gs.load("planted", nodes=60), gs.load_model(fitted / "model")
+    answer = graphshift("score", fitted, *DATA, "--adapt", "norm", "--json")
+    found = json.loads(answer.out)
+    assert (found["adapt"], found["tests"]) == ("norm", model.score(data.tests, adapt="norm"))
+    assert (
+        "the model looked at each graph without its labels" in graphshift("score", fitted, *DATA, "--adapt", "norm").out
+    )
+    answer = graphshift("predict", fitted, *DATA, "--adapt", "norm", "--out", tmp_path / "p.csv")
+    assert answer.status == 0
+    table = pd.read_csv(tmp_path / "p.csv")
+    for environment in data.environments:
+        own = table[table["environment"] == environment.name]
+        assert own["prediction"].tolist() == model.predict(environment, adapt="norm").tolist()
+    answer = graphshift("score", fitted, *DATA, "--adapt", "mean")
+    assert answer.status == 2
+    assert "adapt is 'mean'; expected norm, prior" in answer.err

@@ -31,8 +31,8 @@ def problem(kind="undirected", nodes=24, seed=0):
 def test_it_moves_the_risk_in_its_direction_and_further_than_chance(kind, seed):
     graph, risk = problem(kind, nodes=40, seed=seed)
     here = risk(graph).item()
-    up = risk(Gradient(1, raises=True, seed=seed).propose(graph, risk).graph).item()
-    down = risk(Gradient(1, raises=False, seed=seed).propose(graph, risk).graph).item()
+    up = risk(Gradient(1, aim="raise", seed=seed).propose(graph, risk).graph).item()
+    down = risk(Gradient(1, aim="lower", seed=seed).propose(graph, risk).graph).item()
     chance = [abs(risk(Random(1, seed=k).propose(graph).graph).item() - here) for k in range(20)]
     assert up - here > max(chance)
     assert here - down > max(chance)
@@ -40,20 +40,20 @@ def test_it_moves_the_risk_in_its_direction_and_further_than_chance(kind, seed):
 
 def test_the_number_of_flips_and_the_kind_of_graph_are_as_asked():
     graph, risk = problem(nodes=40)
-    view = Gradient(2, raises=True, candidates=10, seed=0).propose(graph, risk)
+    view = Gradient(2, aim="raise", candidates=10, seed=0).propose(graph, risk)
     assert view.graph.undirected
     assert view.flips.numel() <= 2 * 2 * graph.num_nodes  # both directions of nodes · s pairs
     changed = set(view.graph.keys.tolist()) ^ set(graph.keys.tolist())
     assert changed == set(view.flips.tolist())
     assert {(k % 40) * 40 + k // 40 for k in changed} == changed
-    single = Gradient(1, raises=True, directed=True, seed=0).propose(graph, risk)
+    single = Gradient(1, aim="raise", directed=True, seed=0).propose(graph, risk)
     assert not single.graph.undirected
     assert single.flips.numel() <= graph.num_nodes
 
 
 def test_the_weights_of_a_weighted_graph_stay_on_the_edges_that_stay():
     graph, risk = problem("weighted")
-    view = Gradient(1, raises=True, seed=0).propose(graph, risk)
+    view = Gradient(1, aim="raise", seed=0).propose(graph, risk)
     before = dict(zip(graph.keys.tolist(), graph.weight.tolist(), strict=True))
     edited = view.graph.ordered()
     after = dict(zip(edited.keys.tolist(), edited.weight.tolist(), strict=True))
@@ -88,7 +88,7 @@ def test_the_unit_of_the_weights_does_not_matter_to_a_model_that_it_does_not_mat
     flips = []
     for weight in (1.0, scale):
         weighted = Graph(60, graph.keys, torch.full((graph.num_edges,), weight), undirected=True)
-        flips.append(set(Gradient(1, raises=True, seed=0).propose(weighted, risk).flips.tolist()))
+        flips.append(set(Gradient(1, aim="raise", seed=0).propose(weighted, risk).flips.tolist()))
     # Not all: a node without neighbours has a mean of 0, whatever the unit.
     assert len(flips[0] & flips[1]) > 0.85 * len(flips[0] | flips[1])
 
@@ -98,3 +98,13 @@ def test_a_risk_that_edges_do_not_touch_is_refused():
     for risk in (lambda g: torch.tensor(1.0), lambda g: torch.ones(1, requires_grad=True).sum()):
         with pytest.raises(GraphshiftError, match="depends on edge weights"):
             Gradient().propose(graph, risk)
+
+
+def test_an_aim_of_its_own_and_no_other():
+    graph, risk = problem()
+    view = Gradient(1, aim="leave").propose(graph, risk)
+    assert view.graph is graph
+    assert view.flips.numel() == 0
+    assert [Gradient(seed=seed).aim for seed in range(4)] == ["raise", "lower", "raise", "lower"]
+    with pytest.raises(GraphshiftError, match="aim is 'up'; expected one of raise, lower, leave"):
+        Gradient(aim="up")

@@ -13,7 +13,7 @@ from graphshift import native
 from graphshift.backbones import BACKBONES, make_backbone
 from graphshift.environments import Environment
 from graphshift.explorers import Gradient, SharedRisk
-from graphshift.explorers.gradient import _by_weights
+from graphshift.explorers.gradient import _best, _by_weights, _see, _tried
 from graphshift.explorers.probing import OpaqueError, probed
 from graphshift.graphs import Graph
 from graphshift.methods.eerm import frozen_statistics
@@ -62,13 +62,17 @@ def listed(e: Environment, each: int = 4) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("name", PROBED)
 def test_scores_are_autograds_on_explicit_weights(name: str, directed: bool, weighted: bool) -> None:
     e, risk = problem(name, directed=directed, weighted=weighted)
-    first, drawn = listed(e)
-    scores = probed(e.graph, risk)
-    rowptr, col = e.graph.pattern.rowptr.int(), e.graph.pattern.col.int()
     for both in (False,) if directed else (False, True):
-        on_edges, on_drawn = _by_weights(e.graph, SharedRisk(risk), first, drawn, both)
-        torch.testing.assert_close(scores.of(rowptr, col, both=both, skip=both), on_edges, rtol=1e-4, atol=1e-6)
-        torch.testing.assert_close(scores.of(first, drawn, both=both), on_drawn, rtol=1e-4, atol=1e-6)
+        of_edges, drawn, of_drawn = _by_weights(e.graph, SharedRisk(risk), 4, 3, both)
+        seen = _see(e.graph, SharedRisk(risk), both)
+        assert seen is not None
+        torch.testing.assert_close(seen.of_edges, of_edges, rtol=1e-4, atol=1e-6)
+        pairs, gains = _tried(e.graph, seen.scores, 4, 3, both)
+        assert pairs.equal(drawn)
+        torch.testing.assert_close(gains, of_drawn, rtol=1e-4, atol=1e-6)
+        there = torch.isin(torch.repeat_interleave(torch.arange(30), 4) * 30 + drawn, e.graph.keys)
+        assert bool(there.any())
+        assert not gains[there].any()  # an edge was scored as an edge; it cannot be added
 
 
 @pytest.mark.parametrize("name", PROBED)
@@ -115,8 +119,8 @@ def test_the_chosen_pairs_are_those_with_the_largest_gains() -> None:
     """By brute force: the first-order gain of every edge and every drawn pair, sorted."""
     e, risk = problem("sage")
     graph = e.graph
-    for raises in (True, False):
-        explorer = Gradient(1, raises=raises, candidates=3, seed=1)
+    for aim in ("raise", "lower"):
+        explorer = Gradient(1, aim=aim, candidates=3, seed=1)
         n = graph.num_nodes
         drawn = other_nodes(n, 3, draw_seed(Gradient(1, seed=1).generator)).int().flatten()
         scores = probed(graph, risk)
@@ -124,7 +128,7 @@ def test_the_chosen_pairs_are_those_with_the_largest_gains() -> None:
         dense = scores.of(everything, torch.arange(n, dtype=torch.int32).repeat(n), both=True).reshape(n, n)
         A = torch.zeros(n, n)
         A[graph.pattern.row.long(), graph.pattern.col.long()] = 1
-        gain = (1 - 2 * A) * dense * (1 if raises else -1)
+        gain = (1 - 2 * A) * dense * (1 if aim == "raise" else -1)
         rows = torch.repeat_interleave(torch.arange(n), 3)
         pairs = {tuple(sorted(p)) for p in zip(rows.tolist(), drawn.tolist(), strict=True)}
         pairs |= {(a, b) for a, b in A.nonzero().tolist() if a < b}
@@ -162,16 +166,47 @@ def test_probing_touches_no_gradient_and_no_statistics() -> None:
 
 
 @pytest.mark.skipif(not native.available(), reason="the kernels were not compiled")
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("both", [False, True])
-def test_the_kernel_scores_as_torch_does(both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    e, risk = problem("gcnii")
+def test_the_kernels_score_as_torch_does(both: bool, weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    e, risk = problem("gcnii", weighted=weighted)
     first, drawn = listed(e)
     scores = probed(e.graph, risk)
-    for skip in (False, True):
-        fast = scores.of(first, drawn, both=both, skip=skip)
+    fast = [scores.of(first, drawn, both=both, skip=skip) for skip in (False, True)]
+    fast += list(_tried(e.graph, scores, 4, 3, both))
+    with monkeypatch.context() as patch:
+        patch.setattr(native, "fits", lambda *_, **__: False)
+        plain = [scores.of(first, drawn, both=both, skip=skip) for skip in (False, True)]
+        plain += list(_tried(e.graph, scores, 4, 3, both))
+    for ours, theirs in zip(fast, plain, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.skipif(not native.available(), reason="the kernels were not compiled")
+@pytest.mark.parametrize("kind", ["spread", "equal", "few values", "tiny and huge", "not a number"])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_kernel_chooses_as_torch_does(kind: str, sign: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    (e,) = environments(1, nodes=30)
+    graph, generator = e.graph, torch.Generator().manual_seed(0)
+    _, drawn = listed(e, 5)
+    gains = torch.randn(graph.num_edges + drawn.numel(), generator=generator)
+    if kind == "equal":
+        gains = torch.ones_like(gains) * sign
+    elif kind == "few values":
+        gains = (2 * gains).round() / 2
+    elif kind == "tiny and huge":
+        gains = gains * 10.0 ** torch.randint(-44, 38, gains.shape, generator=generator).float()
+    elif kind == "not a number":
+        gains[::7] = torch.nan
+    of_edges, of_drawn = gains.split([graph.num_edges, drawn.numel()])
+    for budget in (1, 2, 17, 60, 10_000):
+        found = _best(graph, of_edges, drawn, of_drawn, sign, budget)
         with monkeypatch.context() as patch:
             patch.setattr(native, "fits", lambda *_, **__: False)
-            torch.testing.assert_close(fast, scores.of(first, drawn, both=both, skip=skip), rtol=1e-4, atol=1e-7)
+            expected = _best(graph, of_edges, drawn, of_drawn, sign, budget)
+        assert found[0].equal(expected[0])
+        assert found[1].equal(expected[1])
+        assert found[1].numel() == min(budget, int((sign * gains > 0).sum()))
 
 
 @pytest.mark.skipif(not native.available(), reason="the kernels were not compiled")

@@ -10,7 +10,19 @@ from torch_geometric.utils import is_undirected
 from graphshift import native
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
-from graphshift.explorers import EXPLORERS, AddEdge, DropEdge, Explorer, Gradient, Random, Reinforce, SparsePolicy, View
+from graphshift.explorers import (
+    EXPLORERS,
+    AddEdge,
+    DropEdge,
+    Explorer,
+    FeatureExplorer,
+    Gradient,
+    MixedExplorer,
+    Random,
+    Reinforce,
+    SparsePolicy,
+    View,
+)
 from graphshift.graphs import Graph
 from graphshift.randomness import other_nodes
 from graphshift.risks import difference_rewards, variance
@@ -120,7 +132,10 @@ def test_impossible_options_are_refused(options: dict[str, float], words: str) -
 
 
 def test_explorers_by_name() -> None:
-    ours = {"reinforce": Reinforce, "random": Random, "gradient": Gradient, "drop-edge": DropEdge, "add-edge": AddEdge}
+    ours = {
+        "reinforce": Reinforce, "random": Random, "gradient": Gradient, "features": FeatureExplorer,
+        "mixed": MixedExplorer, "drop-edge": DropEdge, "add-edge": AddEdge,
+    }  # fmt: skip
     assert ours == EXPLORERS
     assert issubclass(Reinforce, Explorer)
 

@@ -116,7 +116,8 @@ def test_explorers_work_one_after_the_other_where_they_must(alone: str, monkeypa
         return explorer
 
     trained(environments(1), make, steps=1, explorers=2, inner_steps=1)
-    assert set(seen) == {threading.get_ident()}
+    # Who asks for the risk does so while it proposes; what it learns afterwards needs nobody.
+    assert set(seen[:2] if alone == "needs the risk" else seen) == {threading.get_ident()}
 
 
 def test_an_error_in_a_thread_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:

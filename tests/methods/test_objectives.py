@@ -12,10 +12,11 @@ from graphshift.backbones import GCN
 from graphshift.methods.coral import coral_distance
 from graphshift.methods.dann import reversed_gradient
 from graphshift.methods.groupdro import groupdro_weights
+from graphshift.methods.grouped import penalised
 from graphshift.methods.irm import irm_penalty
 from graphshift.methods.mixup import mixup_risk
 from graphshift.methods.srgnn import central_moment_discrepancy
-from graphshift.methods.vrex import vrex_objective
+from graphshift.methods.vrex import variance_of_risks
 from graphshift.tasks import Task
 from small import environments
 
@@ -56,7 +57,11 @@ def test_irm_penalty_vanishes_where_no_rescaling_helps() -> None:
 def test_vrex_is_the_mean_and_the_variance_over_all_groups() -> None:
     risks = torch.tensor([0.3, 1.1, 0.7, 2.0], dtype=torch.float64)
     expected = np.mean(risks.numpy()) + 2.5 * np.var(risks.numpy())  # numpy divides by G
-    assert float(vrex_objective(risks, 2.5)) == pytest.approx(expected)
+    found = 2.5 * penalised(risks.mean(), variance_of_risks(risks), 2.5)
+    assert float(found) == pytest.approx(expected)
+    assert float(penalised(risks.mean(), variance_of_risks(risks), 0.5)) == pytest.approx(
+        np.mean(risks.numpy()) + 0.5 * np.var(risks.numpy())
+    )
 
 
 def test_groupdro_weights_follow_the_papers_update() -> None:

@@ -221,7 +221,7 @@ def test_explorers_differ_in_what_their_names_say(name: str) -> None:
 
 def test_a_size_overrides_what_the_experiment_says() -> None:
     full = plan("cora-gcn", "fair")
-    assert (full.seeds, full.data_seeds, full.trials) == ((0, 1), tuple(range(10)), 12)
+    assert (full.seeds, full.data_seeds, full.trials) == ((0, 1), tuple(range(10)), 24)
     small = plan("cora-gcn", "fair", seeds=3, data_seeds=4, trials=5, epochs=6)
     assert (small.seeds, small.data_seeds, small.trials) == ((0, 1, 2), (0, 1, 2, 3), 5)
     assert {arm.settings["epochs"] for arm in small.arms} == {6}

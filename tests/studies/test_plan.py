@@ -27,7 +27,7 @@ A = Arm("a", {"method": "erm"}, {"lr": [0.1]})
         ({"data_seeds": [0.5]}, "plan: data_seeds has 0.5; expected whole numbers"),
         ({"data_seeds": [0, 1], "crossed": False}, "plan: 2 data_seeds and 1 seeds cannot be paired"),
         ({"selections": []}, "plan: selections is empty"),
-        ({"selections": ["last"]}, "plan: selections has 'last'; expected some of val, id_val, oracle"),
+        ({"selections": ["last"]}, "plan: selections has 'last'; expected some of val, explored, id_val, oracle"),
         ({"trials": -1}, "plan: trials is -1; expected 0"),
         ({"arms": [Arm("a", {"seed": 1})]}, "arm 'a': seed is the plan's to set"),
         ({"arms": [Arm("a", {}, {"selection": ["val"]})]}, "arm 'a': selection is the plan's to set"),

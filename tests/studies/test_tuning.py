@@ -67,6 +67,31 @@ def test_every_arm_has_the_same_budget_and_the_same_fresh_seeds() -> None:
     assert all(own <= seeds["ERM, gcn"] for own in seeds.values())
 
 
+@pytest.mark.parametrize("count", [1, 3, 24])
+def test_what_the_arm_has_untuned_is_tried_first(count: int) -> None:
+    drawn = [trial.settings for trial in propose(LARGE, count, [0])]
+    for number in range(0, 600, 7):  # settings that few draws reach and that they do not
+        start = propose(LARGE, 600, [0])[number].settings
+        found = [trial.settings for trial in propose(LARGE, count, [0], start={**start, "epochs": 3})]
+        assert found[0] == start
+        assert found[1:] == [one for one in drawn if one != start][: count - 1]
+
+
+def test_an_untuned_value_outside_the_space_is_not_tried() -> None:
+    assert propose(SMALL, 5, [0], start={"lr": 0.25}) == propose(SMALL, 5, [0], start={}) == propose(SMALL, 5, [0])
+
+
+def test_a_study_starts_from_the_settings_of_its_dataset() -> None:
+    study = plan(arms=crossed_arms(["erm", "eerm"], ["gcn"], ["random"]), trials=4)
+    facts = check(study, load_data("planted", OPTIONS, None))
+    agenda = Agenda(study, facts)
+    for arm in study.arms:
+        first = agenda.trial_jobs(arm)[0]
+        assert first.tuned
+        own = facts.settings(arm).model_dump()
+        assert first.tuned == {name: own[name] for name in first.tuned}
+
+
 def trials_of(settings: list[float]) -> list[Trial]:
     return [Trial(i, 10_000 + i, {"lr": lr}) for i, lr in enumerate(settings)]
 

@@ -28,6 +28,7 @@ class Part:
 #: Every part by name, in the order in which they run.
 PARTS: dict[str, Part] = {
     "floor": Part("bars", "bars.floor", "EERM's step over the work that cannot be avoided"),
+    "gradient": Part("bars", "bars.gradient", "explorers that follow the gradient beside random ones"),
     "exponent": Part("bars", "bars.exponent", "how the step's time grows with nodes"),
     "million": Part("bars", "bars.million", "peak memory at a million nodes"),
     "twitch": Part("bars", "bars.twitch", "a real graph with sparse features: time, and the policies' memory"),

@@ -15,7 +15,7 @@ __all__ = ["PLOTS", "draw_curves"]
 #: The pictures' names, without the suffix.
 PLOTS = ("curves-nodes", "curves-others")
 
-_MARKERS = ("o", "s", "^", "D")
+_MARKERS = ("o", "s", "^", "D", "x")
 _QUANTITIES = ("time of a step (ms)", "memory of data and training (MB)")
 
 
@@ -72,7 +72,7 @@ def _panel(panel: Any, points: Sequence[Point], axis: str, quantity: int) -> Non
 
     panel.set(xscale="log", yscale="log", xlabel=AXES[axis])
     seen: list[float] = []
-    for (kind, name), colour, marker in zip(METHODS.items(), COLOURS, _MARKERS, strict=False):
+    for (kind, name), colour, marker in zip(METHODS.items(), COLOURS[: len(METHODS)], _MARKERS, strict=True):
         line = [(point["value"], _amount(point, quantity)) for point in on_axis(points, axis, kind)]
         line = [(x, y) for x, y in line if y > 0]
         if line:

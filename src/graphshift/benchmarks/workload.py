@@ -10,16 +10,21 @@ from graphshift.backbones import BACKBONES, Backbone
 from graphshift.benchmarks.dense import DenseReinforce
 from graphshift.datasets import load
 from graphshift.environments import Environment
-from graphshift.explorers import Explorer, Random, Reinforce
+from graphshift.explorers import Explorer, Gradient, Random, Reinforce
 from graphshift.methods import EERMMethod, ERMMethod, Method
 from graphshift.randomness import isolated
 
 __all__ = ["METHODS", "Floor", "explorer_bytes", "new_backbone", "new_method", "planted_environment", "stepping"]
 
 #: What the suite calls its methods.
-METHODS = {"erm": "ERM", "random": "EERM random", "reinforce": "EERM reinforce", "dense": "EERM dense"}
+METHODS = {
+    "erm": "ERM", "random": "EERM random", "reinforce": "EERM reinforce", "gradient": "EERM gradient",
+    "dense": "EERM dense",
+}  # fmt: skip
 
-_EXPLORERS: dict[str, type[Explorer]] = {"random": Random, "reinforce": Reinforce, "dense": DenseReinforce}
+_EXPLORERS: dict[str, type[Explorer]] = {
+    "random": Random, "reinforce": Reinforce, "gradient": Gradient, "dense": DenseReinforce,
+}  # fmt: skip
 _WIDTH = 32
 
 

@@ -64,11 +64,17 @@ def compare(
         typer.Option("--space", metavar="FILE.toml", help="search space of your own", show_default="the paper's"),
     ] = None,
     selections: Annotated[
-        str, typer.Option("--selections", metavar="RULE,…", help="rules that choose: val, id_val, oracle")
+        str, typer.Option("--selections", metavar="RULE,…", help="rules that choose: val, explored, id_val, oracle")
     ] = "val",
     in_domain: Annotated[
         bool, typer.Option("--in-domain/--no-in-domain", help="also measure ERM trained on the tests' own labels")
     ] = True,
+    adapt: Annotated[
+        str | None,
+        typer.Option(
+            "--adapt", metavar="NAME,…", help="also score with the unlabelled tests in use: norm, prior, norm+prior"
+        ),
+    ] = None,
     shared: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="a setting that all arms share, as epochs=100"),
@@ -95,8 +101,8 @@ def compare(
     from graphshift.training import Interrupted
 
     plan = _plan(
-        dataset, methods, backbones, explorers, seeds, data_seeds, tune, repeats, space, selections, in_domain, shared,
-        option, data_dir,
+        dataset, methods, backbones, explorers, seeds, data_seeds, tune, repeats, space, selections, in_domain, adapt,
+        shared, option, data_dir,
     )  # fmt: skip
     folder = out or Path("studies") / plan.dataset
     command = ["graphshift", *sys.argv[1:]]
@@ -124,8 +130,8 @@ def compare(
 
 def _plan(
     dataset: str, methods: str, backbones: str | None, explorers: str, seeds: int, data_seeds: int | None, tune: int,
-    repeats: int, space: Path | None, selections: str, in_domain: bool, shared: list[str] | None,
-    option: list[str] | None, data_dir: Path | None,
+    repeats: int, space: Path | None, selections: str, in_domain: bool, adapt: str | None,
+    shared: list[str] | None, option: list[str] | None, data_dir: Path | None,
 ) -> Plan:  # fmt: skip
     from graphshift.backbones import BACKBONES
     from graphshift.explorers import EXPLORERS
@@ -147,6 +153,7 @@ def _plan(
     return Plan(
         dataset, arms, range(seeds), options, None if data_seeds is None else range(data_seeds), trials=tune,
         repeats=repeats, selections=_names(selections, RULES, "--selections"), in_domain=in_domain,
+        adapt=[] if adapt is None else [way.strip() for way in adapt.split(",")],
     )  # fmt: skip
 
 

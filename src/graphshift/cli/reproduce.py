@@ -136,17 +136,23 @@ def _studies(item: Item, how: _How) -> list[StudyTable]:
     from graphshift.report.paper_report import write_item
     from graphshift.report.study_report import write_report
 
+    wanted = settings_of(item, how.settings)
+    missing = {}
+    if not how.show:
+        datasets = dict.fromkeys(experiment.dataset for experiment, _ in wanted)
+        missing = {name: why for name in datasets if (why := absent(name, how.data_dir))}
+    for why in missing.values():
+        _note(f"{item.name}: skipped: {why}.")
     studies = []
-    for experiment, setting in settings_of(item, how.settings):
+    for experiment, setting in wanted:
+        if experiment.dataset in missing:
+            continue
         label = f"{item.name}: {experiment.name}, {setting}"
         if how.show:
             found = finished(experiment, setting, how.folder)
             if found is None:
                 _note(f"{label}: not finished in {how.folder}; run it without --show.")
                 continue
-        elif why := absent(experiment.dataset, how.data_dir):
-            _note(f"{label}: skipped: {why}.")
-            continue
         else:
             print(label, file=sys.stderr)
             with _going_on():

@@ -10,6 +10,11 @@ import typer
 
 from graphshift.cli.options import DataDir, Force, Json, Options, load_dataset, refuse_existing
 
+Adapt = Annotated[
+    str | None,
+    typer.Option("--adapt", metavar="NAME", help="learn from the unlabelled graph: norm, prior or norm+prior"),
+]
+
 
 def _model_folder(model: Path) -> Path:
     return model / "model" if (model / "model" / "model.json").is_file() else model
@@ -18,6 +23,7 @@ def _model_folder(model: Path) -> Path:
 def score(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="a model's folder, or a run's")],
     dataset: Annotated[str, typer.Argument(metavar="DATASET", help="a dataset's name, or a TOML file")],
+    adapt: Adapt = None,
     option: Options = None,
     data_dir: DataDir = None,
     json_: Json = False,
@@ -28,9 +34,10 @@ def score(
 
     loaded = load_model(_model_folder(model))
     data = load_dataset(dataset, option, data_dir)
-    roles = {role: loaded.score(getattr(data, role)) for role in ("train", "val", "tests")}
+    roles = {role: loaded.score(getattr(data, role), adapt=adapt) for role in ("train", "val", "tests")}
     if json_:
-        print(json.dumps({"dataset": data.name, "metric": data.task.metric, **roles}, indent=2))
+        about = {"dataset": data.name, "metric": data.task.metric, "adapt": adapt}
+        print(json.dumps(about | roles, indent=2))
         return
     metric = data.task.metric
     majority = {e.name: e.majority for e in data.environments}
@@ -39,7 +46,9 @@ def score(
         for role, scores in roles.items()
         for name, value in scores.items()
     ]
-    print_table(f"{model} on {data.name}", ["role", "environment", LABELS[metric], "largest class (%)"], rows)
+    note = "" if adapt is None else f"adapt {adapt}: the model looked at each graph without its labels."
+    columns = ["role", "environment", LABELS[metric], "largest class (%)"]
+    print_table(f"{model} on {data.name}", columns, rows, note=note)
 
 
 def predict(
@@ -50,6 +59,7 @@ def predict(
     edges: Annotated[Path | None, typer.Argument(metavar="[EDGES]", help="with NODES: a table of edges")] = None,
     *,
     out: Annotated[Path, typer.Option("--out", metavar="FILE.csv", help="where to write")],
+    adapt: Adapt = None,
     option: Options = None,
     data_dir: DataDir = None,
     force: Force = False,
@@ -63,10 +73,10 @@ def predict(
     folder = _model_folder(model)
     loaded = load_model(folder)
     if edges is not None:
-        table = table_predictions(loaded, folder, Path(dataset), edges)
+        table = table_predictions(loaded, folder, Path(dataset), edges, adapt=adapt)
     else:
         data = load_dataset(dataset, option, data_dir)
-        table = prediction_table(loaded, data)
+        table = prediction_table(loaded, data, adapt=adapt)
     write_table(table, out)
     count = len(table)
     print(json.dumps({"written": str(out), "nodes": count}) if json_ else f"{count:,} predictions written to {out}")

@@ -1,19 +1,21 @@
 """Explorers make views. One file each; a new one is added to ``EXPLORERS`` here."""
 
 from graphshift.explorers.add_edge import AddEdge
-from graphshift.explorers.base import Explorer, Risk, SharedRisk, View, apply_actions, as_graph
+from graphshift.explorers.base import Change, Explorer, Risk, SharedRisk, View, apply_actions, as_graph
 from graphshift.explorers.drop_edge import DropEdge
-from graphshift.explorers.gradient import Gradient
+from graphshift.explorers.features import FeatureExplorer, MixedExplorer
+from graphshift.explorers.gradient import AIMS, Gradient
 from graphshift.explorers.policy import SparsePolicy
 from graphshift.explorers.random import Random
 from graphshift.explorers.reinforce import Reinforce
 
 __all__ = [
-    "EXPLORERS", "AddEdge", "DropEdge", "Explorer", "Gradient", "Random", "Reinforce", "Risk", "SharedRisk",
-    "SparsePolicy", "View", "apply_actions", "as_graph",
+    "AIMS", "EXPLORERS", "AddEdge", "Change", "DropEdge", "Explorer", "FeatureExplorer", "Gradient", "MixedExplorer",
+    "Random", "Reinforce", "Risk", "SharedRisk", "SparsePolicy", "View", "apply_actions", "as_graph",
 ]  # fmt: skip
 
 #: Every explorer by name.
 EXPLORERS: dict[str, type[Explorer]] = {
-    "reinforce": Reinforce, "random": Random, "gradient": Gradient, "drop-edge": DropEdge, "add-edge": AddEdge,
+    "reinforce": Reinforce, "random": Random, "gradient": Gradient, "features": FeatureExplorer, "mixed": MixedExplorer,
+    "drop-edge": DropEdge, "add-edge": AddEdge,
 }  # fmt: skip

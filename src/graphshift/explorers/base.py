@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -17,27 +17,33 @@ from graphshift.checks import checked_graph
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
 from graphshift.graphs import Graph, keys_of, reverse
+from graphshift.sparse import Sparse
 
-__all__ = ["Explorer", "Risk", "SharedRisk", "View", "apply_actions", "joined"]
+__all__ = ["Change", "Explorer", "Features", "Risk", "SharedRisk", "View", "apply_actions", "joined"]
 
 #: A differentiable risk of a graph under the present model: what explorers that follow gradients ask for.
-Risk = Callable[[Graph], Tensor]
+Risk = Callable[..., Tensor]
+
+#: Features as environments have them, and what an explorer may do to them.
+Features: TypeAlias = Tensor | Sparse
+Change: TypeAlias = Callable[[Features], Features]
 
 
 class SharedRisk:
     """A risk that the explorers of one graph ask in turn; what one of them has computed the others need not.
 
     Args:
-        risk: of a graph under the present model.
+        risk: of a graph under the present model and, where features are given, of a graph and a change of them.
+        x: the features, for explorers that change them.
     """
 
-    def __init__(self, risk: Risk) -> None:
-        self.risk = risk
+    def __init__(self, risk: Risk, x: Features | None = None) -> None:
+        self.risk, self.x = risk, x
         self._kept: dict[str, Any] = {}
 
-    def __call__(self, graph: Graph) -> Tensor:
-        """The risk of a graph."""
-        return self.risk(graph)
+    def __call__(self, graph: Graph, change: Change | None = None) -> Tensor:
+        """The risk of a graph; with ``change``, of changed features."""
+        return self.risk(graph) if change is None else self.risk(graph, change)
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
         """What was made under this name; made now if it was not."""
@@ -47,7 +53,10 @@ class SharedRisk:
 
 
 class View:
-    """The graph that one explorer makes of an environment.
+    """The graph, or the features, that one explorer makes of an environment.
+
+    Attributes:
+        change: what is done to the features; None leaves them.
 
     Args:
         graph: the edited graph.
@@ -61,6 +70,7 @@ class View:
         self, graph: Graph, flips: Tensor | None = None, actions: Tensor | None = None, log_prob: float = 0.0
     ) -> None:
         self.graph, self.actions, self.log_prob = graph, actions, log_prob
+        self.change: Change | None = None
         self._again: Callable[[], Graph] | None = None
         self._lists: tuple[Tensor, Tensor, bool] | None = None
         if flips is not None:
@@ -147,8 +157,8 @@ class Explorer(BaseTransform):
 
     #: Whether `propose` needs the risk: true for explorers that follow its gradient with respect to edge weights.
     needs_risk = False
-    #: Whether explorers of this kind may work at the same time, each in a thread: they share nothing, and draw from
-    #: their own generator alone.
+    #: Whether explorers of this kind may work at the same time, each in a thread: they share nothing but what `look`
+    #: computed, and draw from their own generator alone.
     side_by_side = False
 
     def __init__(self, edits_per_node: int = 5, *, directed: bool = False, seed: int = 0) -> None:
@@ -171,6 +181,18 @@ class Explorer(BaseTransform):
             risk: the risk of a graph under the present model, differentiable in the graph's weights; given to
                 explorers with ``needs_risk``.
         """
+
+    def look(self, graph: Graph, risk: SharedRisk) -> bool:
+        """Computes what explorers of one graph share, before they propose; by default nothing.
+
+        Args:
+            graph: on the CPU.
+            risk: keeps what is computed.
+
+        Returns:
+            Whether explorers that may work at the same time may do so now: not if they still have to ask for the risk.
+        """
+        return not self.needs_risk
 
     def learn(self, view: View, reward: float) -> None:
         """Makes views like this one more likely, the more so the larger the reward. By default nothing is learned."""

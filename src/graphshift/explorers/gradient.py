@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -15,7 +17,10 @@ from graphshift.explorers.probing import OpaqueError, Scores, probed
 from graphshift.graphs import Graph, reverse
 from graphshift.randomness import draw_seed, other_nodes
 
-__all__ = ["Gradient"]
+__all__ = ["AIMS", "Gradient"]
+
+#: What an explorer can do to the risk. Explorers take turns: opposite aims differ most.
+AIMS = ("raise", "lower", "leave")
 
 
 class Gradient(Explorer):
@@ -23,27 +28,31 @@ class Gradient(Explorer):
 
     The risk L is differentiated with respect to the weights of all edges and of randomly drawn candidate pairs, which
     have weight 0. Deleting an edge of weight w changes L by about −w ∂L/∂w, adding one by about +w ∂L/∂w. The
-    explorer flips up to nodes · s pairs, those with the largest change in its direction. Nothing is learned between
-    steps: the model's gradient is all it needs, and each explorer has a direction of its own, so that risks differ.
+    explorer flips up to nodes · s pairs, those with the largest change in the direction of its aim. Nothing is learned
+    between steps: the model's gradient is all it needs, and explorers with different aims make risks differ.
 
     Explorers of one graph share the backward pass (see :mod:`~graphshift.explorers.probing`); each has candidates of
     its own.
 
     Args:
-        edits_per_node: s; up to nodes · s pairs are flipped, wherever they matter most.
-        raises: True raises the risk, False lowers it. None lets the seed decide, evenly.
+        edits_per_node: s; up to nodes · s pairs are flipped, wherever they matter most, unless a budget is given.
+        aim: ``"raise"`` the risk, ``"lower"`` it, or ``"leave"`` the graph as it is. None lets the seed decide between
+            the first two, evenly.
+        budget: pairs that are flipped at most, in all; None for nodes · s.
         candidates: pairs that are tried for each node, besides the edges; None for 2 s.
         directed: see :class:`Explorer`.
         seed: of the explorer's own random generator.
     """
 
     needs_risk = True
+    side_by_side = True
 
     def __init__(
         self,
         edits_per_node: int = 5,
         *,
-        raises: bool | None = None,
+        aim: str | None = None,
+        budget: int | None = None,
         candidates: int | None = None,
         directed: bool = False,
         seed: int = 0,
@@ -51,8 +60,16 @@ class Gradient(Explorer):
         super().__init__(edits_per_node, directed=directed, seed=seed)
         if candidates is not None and candidates < 0:
             raise GraphshiftError(f"explorer candidates is {candidates}; expected 0 or more.")
-        self.candidates = 2 * edits_per_node if candidates is None else candidates
-        self.raises = seed % 2 == 0 if raises is None else raises
+        if aim is not None and aim not in AIMS:
+            raise GraphshiftError(f"explorer aim is {aim!r}; expected one of {', '.join(AIMS)}.")
+        if budget is not None and budget < 1:
+            raise GraphshiftError(f"explorer budget is {budget}; expected at least 1.")
+        self.budget, self.candidates = budget, 2 * edits_per_node if candidates is None else candidates
+        self.aim = AIMS[seed % 2] if aim is None else aim
+
+    def look(self, graph: Graph, risk: SharedRisk) -> bool:
+        """The backward pass, and the gain of every edge: what all explorers of this graph need."""
+        return graph.num_nodes < 2 or self._seen(graph, risk) is not None
 
     def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
         """Flips the pairs that matter most to the given risk."""
@@ -61,75 +78,115 @@ class Gradient(Explorer):
         if risk is None:
             raise GraphshiftError("explorer 'gradient' needs the risk: propose(graph, risk=...).")
         n = graph.num_nodes
-        if n < 2:
+        if n < 2 or self.aim == "leave":
             return View(given, torch.empty(0, dtype=torch.int64))
         risk = risk if isinstance(risk, SharedRisk) else SharedRisk(risk)
-        both = graph.undirected and not self.directed
-        draw = native.draw if native.available() else other_nodes
-        drawn = draw(n, self.candidates, draw_seed(self.generator)).int().flatten()
-        of_edges, of_drawn = _gains(graph, risk, drawn, both)
-        if not self.raises:
-            of_edges, of_drawn = -of_edges, -of_drawn
-        first, columns = _best(graph, of_edges, drawn, of_drawn, n * self.edits_per_node)
+        seen, seed = self._seen(graph, risk), draw_seed(self.generator)
+        if seen is None:
+            of_edges, drawn, of_drawn = _by_weights(graph, risk, self.candidates, seed, self._both(graph))
+        else:
+            of_edges = seen.of_edges
+            drawn, of_drawn = _tried(graph, seen.scores, self.candidates, seed, self._both(graph))
+        sign = 1.0 if self.aim == "raise" else -1.0
+        budget = n * self.edits_per_node if self.budget is None else self.budget
+        first, columns = _best(graph, of_edges, drawn, of_drawn, sign, budget)
         return View.of_lists(given, first, columns, directed=self.directed)
 
+    def _both(self, graph: Graph) -> bool:
+        return graph.undirected and not self.directed
 
-def _gains(graph: Graph, risk: SharedRisk, drawn: Tensor, both: bool) -> tuple[Tensor, Tensor]:
-    """What flipping each edge, and each drawn pair, adds to the risk, to first order.
+    def _seen(self, graph: Graph, risk: SharedRisk) -> _Seen | None:
+        both = self._both(graph)
+        found: _Seen | None = risk.once(f"seen {both}", lambda: _see(graph, risk, both))
+        return found
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What one backward pass says: the score of any pair, and what deleting each edge adds to the risk.
 
     Where both directions of an edge move together, one of its two entries has the gain of both, the other has 0.
     """
-    n = graph.num_nodes
-    rowptr, col = graph.pattern.rowptr.int(), graph.pattern.col.int()
-    first = torch.arange(n + 1, dtype=torch.int32) * (drawn.numel() // n)
-    there = joined(graph, first, drawn)
+
+    scores: Scores
+    of_edges: Tensor
+
+
+def _see(graph: Graph, risk: SharedRisk, both: bool) -> _Seen | None:
+    """None for a model that uses the graph in a way that cannot be followed."""
     try:
         scores: Scores = risk.once("scores", lambda: probed(graph, risk))
-        on_edges: Tensor = risk.once(f"edges {both}", lambda: scores.of(rowptr, col, both=both, skip=both))
-        on_drawn = scores.of(first, drawn, both=both)
     except OpaqueError:
-        on_edges, on_drawn = _by_weights(graph, risk, first, drawn, both)
-    new = 1.0 if graph.weight is None or not graph.num_edges else float(graph.weight.mean())  # as `flip` adds it
-    weight = 1.0 if graph.weight is None else graph.weight
-    # A drawn pair that is an edge already was scored with the edges.
-    return -weight * on_edges, torch.where(there, 0.0, new * on_drawn)
+        return None
+    on_edges = scores.of(graph.pattern.rowptr.int(), graph.pattern.col.int(), both=both, skip=both)
+    return _Seen(scores, -on_edges if graph.weight is None else -graph.weight * on_edges)
 
 
-def _best(graph: Graph, of_edges: Tensor, drawn: Tensor, of_drawn: Tensor, budget: int) -> tuple[Tensor, Tensor]:
-    """The pairs with the largest positive gains, up to the budget, as lists of columns by row."""
-    gains = torch.cat([of_edges, of_drawn])
+def _new_weight(graph: Graph) -> float:
+    """Of an edge that ``Graph.flip`` adds."""
+    return 1.0 if graph.weight is None or not graph.num_edges else float(graph.weight.mean())
+
+
+def _tried(graph: Graph, scores: Scores, each: int, seed: int, both: bool) -> tuple[Tensor, Tensor]:
+    """Random pairs, ``each`` for every node, and what joining them adds to the risk.
+
+    A drawn pair that is an edge already adds nothing: it was scored with the edges.
+    """
+    rowptr, col = graph.pattern.rowptr, graph.pattern.col
+    if native.fits(rowptr, col, scores.table, scores.add):
+        return native.tried(
+            rowptr, col, each, seed, scores.table, scores.add, both=both, weight=_new_weight(graph)
+        )  # fmt: skip
+    first, drawn = _drawn(graph.num_nodes, each, seed)
+    there = joined(graph, first, drawn)
+    return drawn, torch.where(there, 0.0, _new_weight(graph) * scores.of(first, drawn, both=both))
+
+
+def _drawn(nodes: int, each: int, seed: int) -> tuple[Tensor, Tensor]:
+    return torch.arange(nodes + 1, dtype=torch.int32) * each, other_nodes(nodes, each, seed).int().flatten()
+
+
+def _best(
+    graph: Graph, of_edges: Tensor, drawn: Tensor, of_drawn: Tensor, sign: float, budget: int
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The pairs with the largest positive gains, up to the budget, as lists of columns by row.
+
+    A row's edges come first, then its drawn pairs; among equal gains where the budget ends, the first.
+    """
+    rowptr, col = graph.pattern.rowptr, graph.pattern.col
+    if native.fits(rowptr, col, of_edges, drawn, of_drawn):
+        return native.best(rowptr, col, of_edges, drawn, of_drawn, sign=sign, budget=budget)
+    return _best_plainly(graph, sign * torch.cat([of_edges, of_drawn]), drawn, budget)
+
+
+def _best_plainly(graph: Graph, gains: Tensor, drawn: Tensor, budget: int) -> tuple[Tensor, Tensor]:
+    n, each = graph.num_nodes, drawn.numel() // graph.num_nodes
+    rows = torch.cat([graph.pattern.row.long(), torch.repeat_interleave(torch.arange(n), each)])
+    order = torch.argsort(rows, stable=True)  # as the lists are read
+    gains, columns = gains[order], torch.cat([graph.pattern.col.int(), drawn])[order]
     chosen = gains > 0
     count = int(chosen.sum())
     if count > budget:
         # The budget's smallest gain is found by partition, in linear time; pairs equal to it fill what is left.
-        values = gains[chosen].numpy()
-        least = float(np.partition(values, count - budget)[count - budget])
+        least = float(np.partition(gains[chosen].numpy(), count - budget)[count - budget])
         chosen = gains > least
         equal = (gains == least).nonzero().squeeze(1)
         chosen[equal[: budget - int(chosen.sum())]] = True
-    n, edges = graph.num_nodes, of_edges.numel()
-    each = drawn.numel() // n
-    picked = [chosen[:edges].nonzero().squeeze(1), chosen[edges:].nonzero().squeeze(1)]
-    rows = [graph.pattern.row[picked[0]].long(), picked[1] // max(each, 1)]
-    counts = [torch.bincount(row, minlength=n) for row in rows]
     first = torch.zeros(n + 1, dtype=torch.int64)
-    first[1:] = (counts[0] + counts[1]).cumsum(0)
-    # Both lists are in the order of rows: a row's edges come first, then its drawn pairs. Nothing is sorted.
-    columns = torch.empty(int(first[-1]), dtype=torch.int32)
-    before = torch.zeros_like(counts[0])
-    for row, own, found in zip(rows, counts, (graph.pattern.col[picked[0]].int(), drawn[picked[1]]), strict=True):
-        within = torch.arange(row.numel()) - (own.cumsum(0) - own)[row]
-        columns[first[row] + before[row] + within] = found
-        before = own
-    return first.int(), columns
+    first[1:] = torch.bincount(rows[order][chosen], minlength=n).cumsum(0)
+    return first.int(), columns[chosen]
 
 
 def _by_weights(
-    graph: Graph, risk: SharedRisk, first: Tensor, drawn: Tensor, both: bool
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The same scores for backbones that cannot be probed: the drawn pairs enter the graph with weight 0."""
+    graph: Graph, risk: SharedRisk, each: int, seed: int, both: bool
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Gains of edges, drawn pairs and their gains for backbones that cannot be probed.
+
+    The drawn pairs enter the graph with weight 0, and autograd differentiates in the weights.
+    """
     n = graph.num_nodes
-    rows = torch.repeat_interleave(torch.arange(n), first.diff().long())
+    first, drawn = _drawn(n, each, seed)
+    rows = torch.repeat_interleave(torch.arange(n), each)
     pairs, edges = rows * n + drawn.long(), graph.pattern.row.long() * n + graph.pattern.col.long()
     keys = torch.unique(torch.cat([pairs, reverse(pairs, n)]) if both else pairs)
     fresh = keys[~torch.isin(keys, edges)]
@@ -150,4 +207,7 @@ def _by_weights(
         return found + gradient[torch.searchsorted(wider.keys, reverse(wanted, n))] if both else found
 
     on_edges = at(edges)
-    return torch.where(graph.pattern.col < graph.pattern.row, 0.0, on_edges) if both else on_edges, at(pairs)
+    if both:
+        on_edges = torch.where(graph.pattern.col < graph.pattern.row, 0.0, on_edges)
+    of_drawn = torch.where(joined(graph, first, drawn), 0.0, _new_weight(graph) * at(pairs))
+    return -on_edges if graph.weight is None else -graph.weight * on_edges, drawn, of_drawn

@@ -111,31 +111,33 @@ class Probe:
         add = torch.zeros(self.num_nodes, dtype=dtype, device=root.device)
         if self._degree is not None and self._degree.grad is not None:
             add += self._degree.grad
-        parts = []
+        left, right = [], []
         for product in self.products:
             if product.gradient is None:  # the risk does not depend on it
                 continue
+            g, h = product.gradient, product.h
             if product.normalised:
                 assert product.value is not None
                 assert product.back is not None
-                inner = (product.gradient * product.value).sum(dim=1) + (product.back * product.h).sum(dim=1)
-                add -= 0.5 * root.square() * inner
-            parts.append((product.gradient.cpu(), product.h.cpu(), product.normalised))
-        return Scores(parts, root.cpu(), add.cpu())
+                add -= 0.5 * root.square() * ((g * product.value).sum(dim=1) + (product.back * h).sum(dim=1))
+                g, h = g * root.unsqueeze(1), h * root.unsqueeze(1)
+            left.append(g)
+            right.append(h)
+        empty = add.new_zeros(self.num_nodes, 0)
+        return Scores(torch.cat([empty, *left, *right], dim=1).to(dtype).cpu(), add.cpu())
 
 
 @dataclass(frozen=True)
 class Scores:
-    """The derivative of a risk in the weight of any pair.
+    """The derivative of a risk in the weight of any pair: <g_n, h_m> + add_n.
 
     Attributes:
-        products: g and h of each product, and whether it is normalised.
-        root: D^-1/2, with self-loops.
+        table: for each node its g, then its h, of all products one after the other, with i of both nodes in them; so a
+            pair's score needs two rows and nothing else.
         add: what comes by way of the row's degree.
     """
 
-    products: list[tuple[Tensor, Tensor, bool]]
-    root: Tensor
+    table: Tensor
     add: Tensor
 
     def of(self, first: Tensor, listed: Tensor, *, both: bool, skip: bool = False) -> Tensor:
@@ -147,36 +149,18 @@ class Scores:
             both: the weights of (n, m) and (m, n) move together.
             skip: leave pairs with m < n at 0, where the reverse entry has them too.
         """
+        if native.fits(first, listed, self.table, self.add):
+            return native.score(first, listed, self.table, self.add, both=both, skip=skip)
+        rows = torch.repeat_interleave(torch.arange(first.numel() - 1), first.diff().long())
+        chosen = (listed >= rows).nonzero().squeeze(1) if skip else torch.arange(listed.numel())
         found = torch.zeros(listed.numel(), dtype=self.add.dtype)
-        added = False
-        for left, right, normalised in self.products:
-            scale = self.root if normalised else None
-            add = None if added else self.add
-            added = True
-            if native.fits(first, listed, left, right, scale, add):
-                native.add_scores(found, first, listed, left, right, scale=scale, add=add, both=both, skip=skip)
-            else:
-                _add_plainly(found, first, listed, left, right, scale, add, both, skip)
+        g, h = self.table.chunk(2, dim=1)
+        for part in chosen.split(max(_CHUNK // max(g.shape[1], 1), 1)):
+            row, col = rows[part], listed[part].long()
+            found[part] = (g[row] * h[col]).sum(dim=1) + self.add[row]
+            if both:
+                found[part] += (g[col] * h[row]).sum(dim=1) + self.add[col]
         return found
-
-
-def _add_plainly(
-    out: Tensor, first: Tensor, listed: Tensor, left: Tensor, right: Tensor, scale: Tensor | None, add: Tensor | None,
-    both: bool, skip: bool,
-) -> None:  # fmt: skip
-    """As ``native.add_scores``."""
-    rows = torch.repeat_interleave(torch.arange(first.numel() - 1), first.diff().long())
-    chosen = (listed >= rows).nonzero().squeeze(1) if skip else torch.arange(listed.numel())
-    for part in chosen.split(max(_CHUNK // max(left.shape[1], 1), 1)):
-        row, col = rows[part], listed[part].long()
-        score = (left[row] * right[col]).sum(dim=1)
-        if both:
-            score = score + (left[col] * right[row]).sum(dim=1)
-        if scale is not None:
-            score = score * scale[row] * scale[col]
-        if add is not None:
-            score = score + (add[row] + add[col] if both else add[row])
-        out[part] += score
 
 
 def probed(graph: Graph, risk: Callable[[Any], Tensor]) -> Scores:

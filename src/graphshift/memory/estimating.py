@@ -152,22 +152,21 @@ def _moments(data: ShiftDataset, settings: Settings, needs: Needs, trying: Needs
             kept += sum(4 * e.num_nodes * needs.out for e in data.train)
             # All views are proposed, then looked at; a graph that was looked at is dropped, and made again when it is
             # its turn on the way back. Actions stay.
-            looked = {"views": plain + made, "policies": policies, "checkpoint": policies, "temporaries": looking}
+            looked = {"views": plain + made, "policies": policies, "temporaries": looking}
             moments["a look at the views"] = way_back | looked
             actions = explorers * sum(4 * e.num_nodes * settings.edits_per_node for e in data.train)
             single = max(_view(e, edited[id(e)], settings) for e in data.train)
             held = made + min(actions + single, plain)
-        # The trainer holds the copy of the policies that it made for the latest checkpoint.
-        views = {"views": held, "policies": policies, "checkpoint": policies}
+        views = {"views": held, "policies": policies}
         moments["the backward pass"] = way_back | views | {"activations": stems + kept, "temporaries": busy}
         moments["a step of the explorers"] = way_back | views | {"temporaries": growth}
         proposing = max(_proposing(e, edited[id(e)], trying, settings) for e in data.train)
         before = held if settings.inner_steps > 1 else 0  # the views of the step before are still there
         moments["a proposal"] = way_back | {
-            "views": plain + before, "policies": policies, "checkpoint": policies, "temporaries": proposing,
+            "views": plain + before, "policies": policies, "temporaries": proposing,
         }  # fmt: skip
     moments["the stem's backward pass"] = way_back | {
-        "policies": policies, "checkpoint": policies, "temporaries": 2 * stems,
+        "policies": policies, "temporaries": 2 * stems,
         "views": moments["the backward pass"].get("views", 0.0),
     }  # fmt: skip
     for name, parts in moments.items():
@@ -176,12 +175,11 @@ def _moments(data: ShiftDataset, settings: Settings, needs: Needs, trying: Needs
     left = min(_lost(step, data, settings, needs), _LEFT_BEHIND * step)
     if chosen:
         moments["selection"] = {
-            "forms": forms, "policies": policies, "checkpoint": policies, "temporaries": looking, "scores": scores,
+            "forms": forms, "policies": policies, "temporaries": looking, "scores": scores,
             "heap": left,
         }  # fmt: skip
-    # A checkpoint copies the policies, since the next step works on them in place; the copy of the checkpoint before
-    # goes when the new one is made.
-    moments["a checkpoint"] = {"forms": forms, "policies": policies, "checkpoint": 2 * policies, "heap": left}
+    # A checkpoint copies the policies, since the next step works on them in place.
+    moments["a checkpoint"] = {"forms": forms, "policies": policies, "checkpoint": policies, "heap": left}
     # Training is over: no policies, and one test after the other.
     moments["scoring"] = {"forms": forms + later, "temporaries": looking, "scores": scores, "heap": left}
     return moments

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from graphshift.backbones import Backbone
-from graphshift.methods.grouped import Group, GroupedMethod
+from graphshift.methods.grouped import Group, PenalisedMethod
 
 __all__ = ["CORALMethod", "coral_distance"]
 
@@ -31,23 +29,16 @@ def coral_distance(first: Tensor, second: Tensor) -> Tensor:
     return (mean_1 - mean_2).square().mean() + (covariance_1 - covariance_2).square().mean()
 
 
-class CORALMethod(GroupedMethod):
+class CORALMethod(PenalisedMethod):
     """The mean risk and λ times the mean distance of all pairs of groups.
 
     Args:
-        backbone: the GNN.
         penalty: λ.
         others: as in :class:`GroupedMethod`.
     """
 
-    def __init__(self, backbone: Backbone, *, penalty: float = 1.0, **others: Any) -> None:
-        super().__init__(backbone, **others)
-        self.penalty = penalty
-
-    def objective(self, groups: Sequence[Group], progress: float) -> tuple[Tensor, dict[str, float]]:
-        """R̄ + λ times the mean distance; a group of one node has no covariance and is left out of it."""
-        risk = torch.stack([group.risk for group in groups]).mean()
+    def penalty_of(self, groups: Sequence[Group], risks: Tensor) -> Tensor:
+        """The mean distance; a group of one node has no covariance and is left out of it."""
         samples = [group.representation for group in groups if group.representation.shape[0] > 1]
         pairs = [coral_distance(a, b) for a, b in combinations(samples, 2)]
-        penalty = torch.stack(pairs).mean() if pairs else risk.new_zeros(())
-        return risk + self.penalty * penalty, {"risk": float(risk.detach()), "penalty": float(penalty.detach())}
+        return torch.stack(pairs).mean() if pairs else risks.new_zeros(())

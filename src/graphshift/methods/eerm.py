@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from graphshift.backbones import Backbone
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
-from graphshift.explorers import Explorer, SharedRisk, View
+from graphshift.explorers import Change, Explorer, SharedRisk, View
 from graphshift.graphs import Graph
 from graphshift.methods.base import Method
 from graphshift.randomness import rng_state, set_rng_state
 from graphshift.risks import difference_rewards, eerm_objective, objective_weights, variance
 
-__all__ = ["EERMMethod"]
+__all__ = ["EERMMethod", "computed_once", "frozen_statistics"]
 
 Result = TypeVar("Result")
 
@@ -174,29 +174,34 @@ class EERMMethod(Method):
         views = []
         for environment, stem, home, row in zip(environments, stems, self._homes, self.explorers, strict=True):
 
-            def risk(graph: Graph, environment: Environment = environment, stem: Tensor = stem) -> Tensor:
-                with frozen_statistics(self.backbone), _computed_once(self.backbone):
-                    output = self.backbone.propagate(stem.detach(), graph.to(stem.device))
+            def risk(
+                graph: Graph, change: Change | None = None, environment: Environment = environment, stem: Tensor = stem
+            ) -> Tensor:  # fmt: skip
+                with frozen_statistics(self.backbone), computed_once(self.backbone):
+                    h = stem.detach() if change is None else self.backbone.stem(change(environment.x))
+                    output = self.backbone.propagate(h, graph.to(stem.device))
                 return environment.risk(output)
 
-            shared = SharedRisk(risk)
+            shared = SharedRisk(risk, environment.x)
+            looked = [explorer.look(home, shared) for explorer in row if explorer.needs_risk]
             jobs = [partial(explorer.propose, home, shared if explorer.needs_risk else None) for explorer in row]
-            views.append(self._together(row, jobs))
+            views.append(self._together(row, jobs) if all(looked) else [job() for job in jobs])
         return views
 
     def _together(self, explorers: Sequence[Explorer], jobs: Sequence[Callable[[], Result]]) -> list[Result]:
         """The explorers' jobs, each on a core of its own where they allow it: they do not depend on each other."""
         # A thread for each: three jobs in turns on two cores are done sooner than one after two.
         threads = min(len(jobs), _MOST_THREADS) if torch.get_num_threads() > 1 else 1
-        if threads < 2 or not all(explorer.side_by_side and not explorer.needs_risk for explorer in explorers):
+        if threads < 2 or not all(explorer.side_by_side for explorer in explorers):
             return [job() for job in jobs]
         if self._pool is None:
             self._pool = ThreadPoolExecutor(threads, "explorer")
         return list(self._pool.map(lambda job: job(), jobs))
 
     def _risk(self, environment: Environment, stem: Tensor, view: View) -> Tensor:
-        graph = view.graph.to(stem.device)
-        risk = environment.risk(self.backbone.propagate(stem, graph))
+        if view.change is not None:
+            stem = self.backbone.stem(view.change(environment.x))
+        risk = environment.risk(self.backbone.propagate(stem, view.graph.to(stem.device)))
         if self.low_memory:
             view.forget()
         return risk
@@ -249,7 +254,7 @@ class EERMMethod(Method):
 
 
 @contextmanager
-def _computed_once(backbone: Backbone) -> Iterator[None]:
+def computed_once(backbone: Backbone) -> Iterator[None]:
     """Explorers that ask for the risk watch its forward pass, which must not happen again on the way back."""
     before, backbone.save_memory = backbone.save_memory, False
     try:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import torch
 from torch import Tensor
 
 from graphshift.backbones import Backbone
@@ -14,7 +16,7 @@ from graphshift.methods.base import Method
 from graphshift.methods.groups import divided
 from graphshift.tasks import Task
 
-__all__ = ["Group", "GroupedMethod"]
+__all__ = ["Group", "GroupedMethod", "PenalisedMethod", "penalised"]
 
 
 @dataclass(frozen=True)
@@ -78,3 +80,40 @@ class GroupedMethod(Method):
         assert environment.y is not None  # training graphs have labels
         hidden, output = self.backbone.represent(self.backbone.stem(environment.x), environment.graph)
         return [Group(environment.task, output[n], hidden[n], environment.y[n]) for n in parts]
+
+
+def penalised(risk: Tensor, penalty: Tensor, weight: float) -> Tensor:
+    """(R̄ + λ P) / max(λ, 1): divided by a large λ, so that its learning rate is that of the risk (as IRM's authors do).
+
+    Args:
+        risk: R̄.
+        penalty: P.
+        weight: λ.
+    """
+    return (risk + weight * penalty) / max(weight, 1.0)
+
+
+class PenalisedMethod(GroupedMethod):
+    """The mean risk of the groups and λ times a penalty.
+
+    Args:
+        backbone: the GNN.
+        penalty: λ.
+        anneal: the share of training before the penalty counts.
+        others: as in :class:`GroupedMethod`.
+    """
+
+    def __init__(self, backbone: Backbone, *, penalty: float = 1.0, anneal: float = 0.0, **others: Any) -> None:
+        super().__init__(backbone, **others)
+        self.penalty, self.anneal = penalty, anneal
+
+    @abstractmethod
+    def penalty_of(self, groups: Sequence[Group], risks: Tensor) -> Tensor:
+        """What the groups are to agree in; ``risks`` has the risk of each."""
+
+    def objective(self, groups: Sequence[Group], progress: float) -> tuple[Tensor, dict[str, float]]:
+        """See :func:`penalised`."""
+        risks = torch.stack([group.risk for group in groups])
+        risk, penalty = risks.mean(), self.penalty_of(groups, risks)
+        loss = penalised(risk, penalty, self.penalty if progress >= self.anneal else 0.0)
+        return loss, {"risk": float(risk.detach()), "penalty": float(penalty.detach())}

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from graphshift.backbones import Backbone
-from graphshift.methods.grouped import Group, GroupedMethod
+from graphshift.methods.grouped import Group, PenalisedMethod
 from graphshift.tasks import Task
 
 __all__ = ["IRMMethod", "irm_penalty"]
@@ -28,25 +26,15 @@ def irm_penalty(output: Tensor, labels: Tensor, task: Task) -> Tensor:
     return slope.square()
 
 
-class IRMMethod(GroupedMethod):
+class IRMMethod(PenalisedMethod):
     """The mean risk and λ times the mean penalty of the groups.
 
     Args:
-        backbone: the GNN.
         penalty: λ.
         anneal: the share of training before the penalty counts.
         others: as in :class:`GroupedMethod`.
     """
 
-    def __init__(self, backbone: Backbone, *, penalty: float = 1.0, anneal: float = 0.0, **others: Any) -> None:
-        super().__init__(backbone, **others)
-        self.penalty, self.anneal = penalty, anneal
-
-    def objective(self, groups: Sequence[Group], progress: float) -> tuple[Tensor, dict[str, float]]:
-        """R̄ + λ times the mean of the penalties."""
-        risk = torch.stack([group.risk for group in groups]).mean()
-        penalty = torch.stack([irm_penalty(g.output, g.labels, g.task) for g in groups]).mean()
-        weight = self.penalty if progress >= self.anneal else 0.0
-        # The whole is divided by a large λ, so that its learning rate is that of the risk (as the authors do).
-        loss = (risk + weight * penalty) / max(weight, 1.0)
-        return loss, {"risk": float(risk.detach()), "penalty": float(penalty.detach())}
+    def penalty_of(self, groups: Sequence[Group], risks: Tensor) -> Tensor:
+        """The mean of the groups' penalties."""
+        return torch.stack([irm_penalty(g.output, g.labels, g.task) for g in groups]).mean()

@@ -8,13 +8,11 @@ target as well and is left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from graphshift.backbones import Backbone
-from graphshift.methods.grouped import Group, GroupedMethod
+from graphshift.methods.grouped import Group, PenalisedMethod
 
 __all__ = ["SRGNNMethod", "central_moment_discrepancy"]
 
@@ -45,23 +43,15 @@ def _norm(difference: Tensor) -> Tensor:
     return torch.where(square > 0, square.clamp(min=torch.finfo(square.dtype).tiny).sqrt(), square)
 
 
-class SRGNNMethod(GroupedMethod):
+class SRGNNMethod(PenalisedMethod):
     """The mean risk and λ times the mean discrepancy between a group and all groups together.
 
     Args:
-        backbone: the GNN.
         penalty: λ.
         others: as in :class:`GroupedMethod`.
     """
 
-    def __init__(self, backbone: Backbone, *, penalty: float = 1.0, **others: Any) -> None:
-        super().__init__(backbone, **others)
-        self.penalty = penalty
-
-    def objective(self, groups: Sequence[Group], progress: float) -> tuple[Tensor, dict[str, float]]:
-        """R̄ + λ times the mean discrepancy."""
-        risk = torch.stack([group.risk for group in groups]).mean()
+    def penalty_of(self, groups: Sequence[Group], risks: Tensor) -> Tensor:
+        """The mean discrepancy."""
         everyone = torch.cat([group.representation for group in groups])
-        apart = [central_moment_discrepancy(group.representation, everyone) for group in groups]
-        penalty = torch.stack(apart).mean()
-        return risk + self.penalty * penalty, {"risk": float(risk.detach()), "penalty": float(penalty.detach())}
+        return torch.stack([central_moment_discrepancy(g.representation, everyone) for g in groups]).mean()

@@ -20,11 +20,11 @@ from torch import Tensor
 from graphshift.errors import GraphshiftWarning
 
 __all__ = [
-    "add_scores", "attend", "attend_back", "available", "draw", "edit", "fits", "joined", "policy_draw", "policy_learn",
-    "scale", "transpose",
+    "attend", "attend_back", "available", "best", "draw", "edit", "fits", "joined", "policy_draw", "policy_learn",
+    "scale", "score", "transpose", "tried",
 ]  # fmt: skip
 
-_INTERFACE = 3  # as in module.c
+_INTERFACE = 4  # as in module.c
 _LARGEST = 2**29 - 1  # indices times four fit into 32 bits
 
 
@@ -48,7 +48,11 @@ def _load() -> ctypes.CDLL | None:
     library.graphshift_draw.argtypes = [size, size, ctypes.c_uint64, array]
     library.graphshift_edit.argtypes = [size, *[array] * 5, number, flag, *[array] * 6]
     library.graphshift_joined.argtypes = [size, *[array] * 6]
-    library.graphshift_score.argtypes = [size, size, size, *[array] * 6, flag, flag, array]
+    library.graphshift_score.argtypes = [size, size, size, *[array] * 4, flag, flag, array]
+    library.graphshift_try.argtypes = [
+        size, size, ctypes.c_uint64, array, array, size, array, array, flag, number, array, array, array,
+    ]  # fmt: skip
+    library.graphshift_best.argtypes = [size, *[array] * 3, size, array, array, number, size, *[array] * 3]
     library.graphshift_scale.argtypes = [size, *[array] * 5]
     library.graphshift_transpose.argtypes = [size, size, *[array] * 6]
     library.graphshift_policy_draw.argtypes = [size, size, size, *[array] * 6, ctypes.c_uint64, array, array]
@@ -63,6 +67,8 @@ def _load() -> ctypes.CDLL | None:
         "edit",
         "joined",
         "score",
+        "try",
+        "best",
         "scale",
         "transpose",
         "attend",
@@ -146,24 +152,64 @@ def joined(rowptr: Tensor, col: Tensor, first: Tensor, listed: Tensor) -> Tensor
     return found
 
 
-def add_scores(
-    out: Tensor, first: Tensor, listed: Tensor, left: Tensor, right: Tensor, *, scale: Tensor | None = None,
-    add: Tensor | None = None, both: bool = False, skip: bool = False,
-) -> None:  # fmt: skip
-    """Adds ``scale[r] scale[c] <left[r], right[c]> + add[r]`` of every listed pair (r, c) to ``out``.
+def score(first: Tensor, listed: Tensor, table: Tensor, add: Tensor, *, both: bool, skip: bool) -> Tensor:
+    """Scores of listed pairs. As ``Scores.of`` without kernels.
 
     Args:
-        out: one number for each listed column.
         first, listed: row n's columns are ``listed[first[n] : first[n + 1]]``.
-        left, right: ``[nodes, width]``.
-        scale, add: ``[nodes]``; None for 1 and 0.
+        table, add: of :class:`~graphshift.explorers.probing.Scores`.
         both: add that of (c, r) as well.
-        skip: leave pairs with c < r out.
+        skip: leave pairs with c < r at 0.
     """
     assert _LIBRARY is not None
-    nodes, width = left.shape
-    arrays = [None if t is None else t.contiguous() for t in (first, listed, left, right, scale, add)]
-    _in_parts(_LIBRARY.graphshift_score, nodes, width, *map(_pointer, arrays), both, skip, out.data_ptr())
+    out = torch.empty(listed.numel(), dtype=torch.float32)
+    arrays = [t.contiguous() for t in (first, listed, table, add)]
+    width = table.shape[1] // 2
+    _in_parts(_LIBRARY.graphshift_score, first.numel() - 1, width, *map(_pointer, arrays), both, skip, out.data_ptr())
+    return out
+
+
+def tried(
+    rowptr: Tensor, col: Tensor, each: int, seed: int, table: Tensor, add: Tensor, *, both: bool, weight: float
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """``each`` random pairs for every node, and what joining them adds to the risk: 0 if they are joined.
+
+    As :func:`draw`, :func:`joined` and :func:`score`, in one visit.
+    """
+    assert _LIBRARY is not None
+    nodes = rowptr.numel() - 1
+    drawn = torch.empty(nodes * each, dtype=torch.int32)
+    gain, mark = torch.empty(nodes * each, dtype=torch.float32), torch.zeros(nodes, dtype=torch.int32)
+    rowptr, col, table, add = (t.contiguous() for t in (rowptr, col, table, add))
+    _LIBRARY.graphshift_try(
+        nodes, each, seed, rowptr.data_ptr(), col.data_ptr(), table.shape[1] // 2, table.data_ptr(), add.data_ptr(),
+        both, weight, mark.data_ptr(), drawn.data_ptr(), gain.data_ptr(),
+    )  # fmt: skip
+    return drawn, gain
+
+
+def best(
+    rowptr: Tensor, col: Tensor, of_edges: Tensor, drawn: Tensor, of_drawn: Tensor, *, sign: float, budget: int
+) -> tuple[Tensor, Tensor]:
+    """The pairs with the largest positive gains, as lists of columns by row. As ``gradient._best_plainly``.
+
+    Args:
+        rowptr, col, of_edges: the graph, and a gain for each of its edges.
+        drawn, of_drawn: as many further columns for each row, and their gains.
+        sign: that gains are multiplied by.
+        budget: the most pairs.
+    """
+    assert _LIBRARY is not None
+    nodes = rowptr.numel() - 1
+    arrays = [t.contiguous() for t in (rowptr, col, of_edges)]
+    drawn, of_drawn = drawn.contiguous(), of_drawn.contiguous()
+    first, columns = torch.empty(nodes + 1, dtype=torch.int32), torch.empty(budget, dtype=torch.int32)
+    histogram = torch.empty(65536, dtype=torch.int64)
+    _LIBRARY.graphshift_best(
+        nodes, *map(_pointer, arrays), drawn.numel() // nodes, drawn.data_ptr(), of_drawn.data_ptr(), sign, budget,
+        histogram.data_ptr(), first.data_ptr(), columns.data_ptr(),
+    )  # fmt: skip
+    return first, columns[: int(first[-1])]
 
 
 def scale(rowptr: Tensor, col: Tensor, weight: Tensor | None, scale: Tensor) -> Tensor:

@@ -123,31 +123,3 @@ EXPORT void graphshift_joined(
         for (int32_t i = first[row]; i < first[row + 1]; i++) joined[i] = mark[listed[i]] == here;
     }
 }
-
-INLINE float dot(const float *a, const float *b, int64_t width) {
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < width; j++) sum += a[j] * b[j];
-    return sum;
-}
-
-/* What a unit of weight at (row, column) does to the risk by way of one product: scale_r scale_c <left_r, right_c> +
-   add_r, added to `out`, which follows the listed columns. With `both` the reverse entry's is added; `skip` leaves pairs
-   out whose column is below the row, which the reverse entry has scored. scale and add may be NULL: 1 and 0. */
-EXPORT WIDE void graphshift_score(
-    int64_t from, int64_t to, int64_t width, const int32_t *first, const int32_t *listed, const float *left,
-    const float *right, const float *scale, const float *add, int32_t both, int32_t skip, float *out
-) {
-    for (int64_t row = from; row < to; row++) {
-        const float *my_left = left + row * width, *my_right = right + row * width;
-        for (int32_t i = first[row]; i < first[row + 1]; i++) {
-            int64_t other = listed[i];
-            if (skip && other < row) continue;
-            float score = dot(my_left, right + other * width, width);
-            if (both) score += dot(left + other * width, my_right, width);
-            if (scale != NULL) score *= scale[row] * scale[other];
-            if (add != NULL) score += both ? add[row] + add[other] : add[row];
-            out[i] += score;
-        }
-    }
-}

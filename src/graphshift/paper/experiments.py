@@ -65,22 +65,24 @@ _TEXT = {"edits_per_node": 5, "beta": 2.0, "lr": 0.01, "explorer_lr": 0.005}
 _SCHOOLS = "Penn94,Brown11,Texas80,Berkeley13,Columbia2,Reed98,Virginia63"
 
 
-def _artificial(dataset: str, generator: str, *, seeds: int, data_seeds: int, **eerm: Any) -> Experiment:
+def _artificial(
+    dataset: str, generator: str, *, seeds: int, data_seeds: int, trials: int, **eerm: Any
+) -> Experiment:  # fmt: skip
     return Experiment(
         f"{dataset}-{generator}", dataset, "gcn", {"edits_per_node": 1, "beta": 1.0, **eerm},
         {"generator": generator, "variant": "authors", "redraw": True}, erm={"lr": 0.001}, code=_NEVER_LEARNED,
         text=_TEXT, text_options={"variant": "paper"}, common=_COMMON, seeds=seeds, data_seeds=data_seeds,
-        trials=12, repeats=2, settings=_ALL if generator == "gcn" else _ALL[:3],
+        trials=trials, repeats=1, settings=_ALL if generator == "gcn" else _ALL[:3],
     )  # fmt: skip
 
 
 def _cora(generator: str, **eerm: Any) -> Experiment:
-    return _artificial("cora", generator, seeds=2, data_seeds=10, lr=0.005, **eerm)
+    return _artificial("cora", generator, seeds=2, data_seeds=10, trials=24, lr=0.005, **eerm)
 
 
 def _photo(generator: str) -> Experiment:
     return _artificial(
-        "photo", generator, seeds=1, data_seeds=5, explorers=5, lr=0.01, explorer_lr=0.005
+        "photo", generator, seeds=1, data_seeds=5, trials=12, explorers=5, lr=0.01, explorer_lr=0.005
     )  # fmt: skip
 
 
@@ -133,8 +135,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         _cora("gat", explorers=10, explorer_lr=0.001),
         *(_photo(generator) for generator in ("gcn", "sgc", "gat")),
         _twitch("gcn", trials=30, repeats=3, beta=3.0, lr=0.01, explorer_lr=0.001),
-        _twitch("gat", trials=10, repeats=2, beta=1.0, lr=0.01, explorer_lr=0.005, backbone_options={"heads": 4}),
-        _twitch("gcnii", trials=10, repeats=2, beta=1.0, lr=0.001, explorer_lr=0.01, num_layers=10),
+        _twitch("gat", trials=6, repeats=1, beta=1.0, lr=0.01, explorer_lr=0.005, backbone_options={"heads": 4}),
+        _twitch("gcnii", trials=8, repeats=1, beta=1.0, lr=0.001, explorer_lr=0.01, num_layers=10),
         _twitch_iid("gcn"), _twitch_iid("gat", backbone_options={"heads": 4}), _twitch_iid("gcnii", num_layers=10),
         *(_facebook(training) for training in ("hopkins", "bingham", "washu")),
         _elliptic("sage", lr=0.0002, explorer_lr=0.0001, num_layers=5),

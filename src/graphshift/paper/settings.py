@@ -9,7 +9,7 @@ from typing import Any
 
 from graphshift.errors import GraphshiftError
 from graphshift.paper.experiments import Experiment
-from graphshift.settings import LEARNING_ONLY, NEVER_LEARN, idle_settings
+from graphshift.settings import idle_settings
 from graphshift.studies import Arm, Plan, crossed_arms
 
 __all__ = ["SETTINGS", "Size", "plan_of"]
@@ -152,8 +152,6 @@ def _arm(
 ) -> Arm:
     """An arm without what means nothing to it: β to ERM, a learning rate to random explorers."""
     chosen = {**experiment.common, **settings}
-    idle = set(idle_settings(method))
-    if chosen.get("explorer") in NEVER_LEARN:
-        idle |= set(LEARNING_ONLY)
+    idle = idle_settings(method, chosen.get("explorer"))
     kept = {name: value for name, value in chosen.items() if name not in idle}
     return Arm(f"{method.upper()}, {label or backbone}", {"method": method, "backbone": backbone, **kept})

@@ -10,7 +10,7 @@ from typing import Any
 from graphshift.report.page import Block, Code, Details, Facts, Figure, Points, Section, Table, Text, page
 from graphshift.report.study_tables import StudyTable, main_tables, rule_label, show_budget, show_settings, study_tables
 from graphshift.report.tables import LABELS
-from graphshift.settings import LEARNING_ONLY, NEVER_LEARN, idle_settings
+from graphshift.settings import idle_settings
 from graphshift.studies import NOT_ALLOWED, Difference
 from graphshift.studies.statistics import unit_of
 
@@ -20,6 +20,7 @@ Summary = Mapping[str, Any]
 
 _RULES = {
     "val": "the score on the validation environments (the paper's rule)",
+    "explored": "the score on the validation environments after edits that raise the risk there",
     "id_val": "the score on a fifth of the training nodes, held out",
     "oracle": "the score on the tests themselves; it shows how much is lost by choosing honestly",
 }
@@ -245,10 +246,8 @@ def _complete(plan: Mapping[str, Any]) -> StudyTable:
 
 def _setting(arm: Mapping[str, Any], name: str) -> str:
     complete = arm["complete"]
-    idle = name in idle_settings(complete["method"])
-    idle = idle or (name in LEARNING_ONLY and complete["explorer"] in NEVER_LEARN)
     value = complete[name]
-    if idle or value is None or value == {}:
+    if name in idle_settings(complete["method"], complete["explorer"]) or value is None or value == {}:
         return "–"
     if name in arm["space"] and arm["trials"]:
         return f"{{{', '.join(map(str, arm['space'][name]))}}}"

@@ -90,7 +90,19 @@ def _note(summary: Summary, arms: Sequence[Mapping[str, Any]]) -> str:
     note += " over data seeds" if "data seeds" in units else ""
     others = [a for a in arms if a["baseline"] is not None]
     note += f", not corrected for {len(others)} comparisons" if len(others) > 1 else ""
-    return note + "."
+    return note + "." + adapting_note(summary, arms)
+
+
+def adapting_note(summary: Summary, arms: Sequence[Mapping[str, Any]]) -> str:
+    """What must be said of arms that look at the tests without their labels; nothing if there are none."""
+    ways = [arm["adapt"] for arm in arms if arm.get("adapt")]
+    if not ways:
+        return ""
+    text = f" {', '.join(f'+ {way}' for way in dict.fromkeys(ways))}: the model looked at the unlabelled test graphs."
+    careful = [arm for arm in arms if arm.get("adapt") and "prior" in arm["adapt"]]
+    graphs = len(summary["tests"]) * sum(arm["runs"] for arm in careful)
+    refused = sum(arm["refused"] for arm in careful)
+    return text + (f" In {refused} of {graphs} cases the prior was left as it is, as unsafe." if graphs else "")
 
 
 def _side_by_side(summary: Summary) -> StudyTable:
@@ -128,7 +140,7 @@ def _environments(summary: Summary, rule: str) -> StudyTable:
 def _chosen(summary: Summary) -> StudyTable:
     rows = []
     for arm in summary["arms"]:
-        if not arm["trials"]:
+        if not arm["trials"] or arm.get("adapt"):
             continue
         chosen = "every trial failed" if arm["chosen"] is None else show_settings(arm["chosen"])
         rows.append(
@@ -145,7 +157,7 @@ def _cost(summary: Summary) -> StudyTable:
     first = summary["selections"][0]["rule"]
     rows = []
     for arm in summary["arms"]:
-        if arm["selection"] != first:
+        if arm["selection"] != first or arm.get("adapt"):
             continue
         rows.append(
             [
@@ -256,8 +268,8 @@ def as_csv(summary: Summary) -> str:
     """One line for each arm and rule, with every number in full."""
     lines = []
     for arm in summary["arms"]:
-        plain = ("arm", "method", "backbone", "explorer", "selection", "baseline", "runs", "failed")
-        line: dict[str, Any] = {name: arm[name] for name in plain}
+        plain = ("arm", "method", "backbone", "explorer", "adapt", "selection", "baseline", "runs", "failed")
+        line: dict[str, Any] = {name: arm.get(name) for name in plain}
         line["allowed"] = "yes" if arm["allowed"] else f"no ({NOT_ALLOWED})"
         for key in ("val", "mean_test", "worst_test"):
             line |= {f"{key}_{part}": arm[key][part] for part in ("mean", "std")}

@@ -86,9 +86,10 @@ def check(plan: Plan, data: ShiftDataset) -> Facts:
     """Refuses a plan that cannot be run on a dataset, and says what is wrong."""
     if not data.tests:
         raise GraphshiftError(f"dataset {plan.dataset!r} has no test environments, so there is nothing to compare on.")
-    if "val" in plan.selections and not data.val:
+    if (needing := [rule for rule in ("val", "explored") if rule in plan.selections]) and not data.val:
         raise GraphshiftError(
-            f"dataset {plan.dataset!r} has no validation environments, which selection 'val' needs; choose 'id_val'."
+            f"dataset {plan.dataset!r} has no validation environments, which selection {needing[0]!r} needs; choose "
+            "'id_val'."
         )
     facts = Facts(
         data.task.metric,

@@ -54,6 +54,8 @@ def plan_json(plan: Plan, facts: Facts, agenda: Agenda) -> dict[str, Any]:
     }  # fmt: skip
     if plan.repeats != 1:  # not in the plans of earlier versions, which knew no other
         content["repeats"] = plan.repeats
+    if plan.adapt:
+        content["adapt"] = list(plan.adapt)
     as_read_back: dict[str, Any] = json.loads(json.dumps(content, default=str))
     return as_read_back
 

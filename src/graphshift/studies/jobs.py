@@ -34,6 +34,7 @@ class Job:
         tuned: the tuned part of the settings.
         environment: the test environment of a limit.
         hopeless: why it cannot be run; such a job is recorded as failed at once.
+        adapt: ways of using the unlabelled tests that a run is scored with as well.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Job:
     tuned: Mapping[str, Any] = field(default_factory=dict)
     environment: str | None = None
     hopeless: str | None = None
+    adapt: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, for a worker."""
@@ -60,7 +62,10 @@ class Agenda:
     def __init__(self, plan: Plan, facts: Facts) -> None:
         self.plan, self.facts = plan, facts
         self.trials: dict[str, list[Trial]] = {
-            arm.name: propose(arm.space or {}, plan.trials, plan.seeds, plan.repeats) for arm in plan.arms
+            arm.name: propose(
+                arm.space or {}, plan.trials, plan.seeds, plan.repeats, start=facts.settings(arm).model_dump()
+            )
+            for arm in plan.arms
         }
         self._trial_jobs = {arm.name: self._make_trials(arm) for arm in plan.arms}
         self._kept: dict[str, tuple[str, list[list[Job]]]] = {}
@@ -150,7 +155,7 @@ class Agenda:
         if not self.plan.in_domain:
             return []
         made = []
-        rule = next(rule for rule in ("val", "id_val", "oracle") if rule in self.plan.selections)
+        rule = next(rule for rule in ("val", "id_val", "explored", "oracle") if rule in self.plan.selections)
         for backbone in self.facts.backbones(self.plan):
             arm = self.facts.erm_arm(self.plan, backbone)
             tuned: Mapping[str, Any] = {}
@@ -189,6 +194,7 @@ class Agenda:
         return Job(
             " / ".join(parts), kind, arm.name, self.plan.dataset, settings, tuple(rules), data_seed,
             self.plan.data_seeds is not None, trial, dict(tuned), environment, hopeless,
+            self.plan.adapt if kind == "run" else (),
         )  # fmt: skip
 
 

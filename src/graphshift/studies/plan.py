@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graphshift.adapting import parts_of
 from graphshift.errors import GraphshiftError
 
 __all__ = ["NOT_ALLOWED", "RULES", "Arm", "Plan", "trainings", "tuning_seeds"]
 
 #: The rules that can choose epoch and setting in a study: those of ``training`` that score something.
-RULES = ("val", "id_val", "oracle")
+RULES = ("val", "explored", "id_val", "oracle")
 
 #: What every table and figure says beside the rule that looks at the tests.
 NOT_ALLOWED = "not allowed: chosen on tests"
@@ -57,9 +58,10 @@ class Plan:
         trials: how many each arm's tuning gets; 0 tunes nothing.
         repeats: tuning seeds that each setting is tried with. With one, the luckiest setting wins where seeds differ
             more than settings do; with more, fewer settings are tried.
-        selections: the rules that choose epoch and setting, of ``"val"``, ``"id_val"`` and ``"oracle"``; each makes
-            a result of its own.
+        selections: the rules that choose epoch and setting, of :data:`RULES`; each makes a result of its own.
         in_domain: also measure what the same backbones reach when they learn from each test graph's own labels.
+        adapt: ways of using the unlabelled test graphs (see :mod:`graphshift.adapting`); every arm's runs are scored
+            with each as well.
     """
 
     dataset: str
@@ -72,9 +74,10 @@ class Plan:
     repeats: int = 1
     selections: Sequence[str] = ("val",)
     in_domain: bool = False
+    adapt: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        for name in ("arms", "seeds", "data_seeds", "selections"):
+        for name in ("arms", "seeds", "data_seeds", "selections", "adapt"):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else tuple(value))
         _check_distinct("arms", [arm.name for arm in self.arms])
@@ -95,6 +98,10 @@ class Plan:
             raise GraphshiftError(f"plan: trials is {self.trials}; expected 0 (no tuning) or more.")
         if self.repeats < 1:
             raise GraphshiftError(f"plan: repeats is {self.repeats}; expected 1 or more.")
+        for adapt in self.adapt:
+            parts_of(adapt)
+        if len(set(self.adapt)) != len(self.adapt):
+            raise GraphshiftError(f"plan: adapt is {list(self.adapt)}; each may be there once.")
         for arm in self.arms:
             self._check_arm(arm)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphshift.errors import GraphshiftError
-from graphshift.settings import LEARNING_ONLY, NEVER_LEARN, OWNERS, Settings, idle_settings
+from graphshift.settings import OWNERS, Settings, idle_settings
 from graphshift.studies.plan import Arm
 
 __all__ = ["METHOD_SPACES", "PAPER_SPACE", "crossed_arms", "fits", "paper_space", "space_from_table"]
@@ -37,9 +37,7 @@ _MAKES_AN_ARM = ("method", "backbone", "explorer", "seed", "selection")
 
 def fits(name: str, method: str, explorer: str) -> bool:
     """Whether a setting means something to a method with an explorer."""
-    if name in idle_settings(method):
-        return False
-    return not (name in LEARNING_ONLY and explorer in NEVER_LEARN)
+    return name not in idle_settings(method, explorer)
 
 
 def paper_space(settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:

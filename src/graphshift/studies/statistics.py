@@ -11,7 +11,7 @@ from scipy import stats
 
 from graphshift.metrics import METRICS
 
-__all__ = ["Difference", "compare", "flat", "spread", "summarise", "unit_of"]
+__all__ = ["Difference", "adapted_name", "compare", "flat", "spread", "summarise", "unit_of"]
 
 #: Metrics that are shares; people write them as per cent and their differences as points.
 _SHARES = ("accuracy", "roc_auc", "macro_f1", "f1")
@@ -22,8 +22,16 @@ def unit_of(metric: str) -> tuple[float, str]:
     return (100.0, "points") if metric in _SHARES else (1.0, "")
 
 
+def adapted_name(arm: str, way: str | None) -> str:
+    """What an arm is called when it uses the unlabelled tests."""
+    return arm if way is None else f"{arm}, + {way}"
+
+
 def flat(records: Sequence[Mapping[str, Any]], selection: str) -> list[dict[str, Any]]:
     """One row for each final run that finished, as one selection rule sees it, with ``mean`` and ``worst`` test score.
+
+    A run that was scored with the unlabelled tests in use as well has a row for each way of it, under an arm's name of
+    its own.
 
     Args:
         records: of a study.
@@ -34,21 +42,21 @@ def flat(records: Sequence[Mapping[str, Any]], selection: str) -> list[dict[str,
         if record["kind"] != "run" or record["status"] != "ok" or selection not in record["selections"]:
             continue
         chosen = record["selections"][selection]
-        scores = list(chosen["tests"].values())
-        worst = min(scores) if METRICS[record["metric"]].higher_is_better else max(scores)
         names = (
-            "arm", "dataset", "method", "backbone", "explorer", "data_seed", "seed", "settings", "tuned", "metric",
-            "majority", "seconds", "seconds_per_epoch", "peak_rss_mb", "variance", "version",
+            "dataset", "method", "backbone", "explorer", "data_seed", "seed", "settings", "tuned", "metric", "majority",
+            "seconds", "seconds_per_epoch", "peak_rss_mb", "variance", "version",
         )  # fmt: skip
-        rows.append(
-            {name: record[name] for name in names}
-            | {
-                "selection": selection, "best_epoch": chosen["epoch"], "selection_score": chosen["score"],
-                "val": chosen["val"], "tests": chosen["tests"], "mean": fmean(scores), "worst": worst,
-                "train": chosen.get("train"), "train_without_spurious": chosen.get("train_without_spurious"),
-                "curve": record.get("curve"),
-            }
-        )  # fmt: skip
+        common = {name: record[name] for name in names} | {
+            "selection": selection, "best_epoch": chosen["epoch"], "selection_score": chosen["score"],
+            "val": chosen["val"], "train": chosen.get("train"),
+            "train_without_spurious": chosen.get("train_without_spurious"), "curve": record.get("curve"),
+        }  # fmt: skip
+        ways: dict[str | None, Any] = {None: {"tests": chosen["tests"], "refused": {}}} | chosen.get("adapted", {})
+        for way, found in ways.items():
+            scores = list(found["tests"].values())
+            worst = min(scores) if METRICS[record["metric"]].higher_is_better else max(scores)
+            own = {"arm": adapted_name(record["arm"], way), "adapt": way, "tests": found["tests"]}
+            rows.append(common | own | {"mean": fmean(scores), "worst": worst, "refused": found["refused"]})
     return rows
 
 

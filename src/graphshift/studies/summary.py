@@ -12,7 +12,7 @@ from graphshift.studies.facts import Facts
 from graphshift.studies.gap import closed, limits_of
 from graphshift.studies.jobs import Agenda, Records
 from graphshift.studies.plan import NOT_ALLOWED, Arm, Plan
-from graphshift.studies.statistics import Difference, compare, flat, spread, unit_of
+from graphshift.studies.statistics import Difference, adapted_name, compare, flat, spread, unit_of
 from graphshift.studies.tuning import tried
 
 __all__ = ["make_summary"]
@@ -37,10 +37,13 @@ def make_summary(
     for selection in plan.selections:
         rows = flat(own, selection)
         for arm in plan.arms:
-            entry = _arm(plan, facts, agenda, records, arm, selection, rows)
-            entry["gap_closed"] = _gap(entry, rows, limits, facts) if plan.in_domain else None
-            arms.append(entry)
-            findings += _sentences(entry, facts, plan)
+            for way in (None, *plan.adapt):
+                if way is not None and not any(row["arm"] == adapted_name(arm.name, way) for row in rows):
+                    continue  # its backbone has no means for it
+                entry = _arm(plan, facts, agenda, records, arm, selection, rows, way)
+                entry["gap_closed"] = _gap(entry, rows, limits, facts) if plan.in_domain else None
+                arms.append(entry)
+                findings += _sentences(entry, facts, plan)
     return {
         "format": 1, "version": __version__, "dataset": plan.dataset, "options": plan.public_options(),
         "metric": facts.metric, "higher_is_better": facts.higher_is_better, "tests": facts.tests,
@@ -60,16 +63,19 @@ def make_summary(
 
 def _arm(
     plan: Plan, facts: Facts, agenda: Agenda, records: Records, arm: Arm, selection: str,
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, Any]], way: str | None,
 ) -> dict[str, Any]:  # fmt: skip
-    settings, baseline = facts.settings(arm), facts.baseline(plan, arm)
-    own = [row for row in rows if row["arm"] == arm.name]
+    settings, baseline, name = facts.settings(arm), facts.baseline(plan, arm), adapted_name(arm.name, way)
+    if way is not None and baseline is None:
+        baseline = arm  # what using the tests adds to it
+    own = [row for row in rows if row["arm"] == name]
     chosen = agenda.chosen(arm, selection, records)
     differences: dict[str, Difference | None] = {"mean": None, "worst": None}
-    if baseline is not None and _share_a_pair(rows, arm.name, baseline.name):
-        differences = {key: compare(rows, arm.name, baseline.name, key) for key in differences}
+    if baseline is not None and _share_a_pair(rows, name, baseline.name):
+        differences = {key: compare(rows, name, baseline.name, key) for key in differences}
     return {
-        "arm": arm.name, "method": settings.method, "backbone": settings.backbone,
+        "arm": name, "adapt": way, "refused": sum(len(row["refused"]) for row in own), "method": settings.method,
+        "backbone": settings.backbone,
         "explorer": settings.explorer if settings.method == "eerm" else None, "selection": selection,
         "allowed": selection != "oracle", "baseline": None if baseline is None else baseline.name,
         "runs": len(own), "failed": len(plan.draws) - len(own),

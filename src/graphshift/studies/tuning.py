@@ -41,7 +41,10 @@ class Chosen:
     trials: int = 0
 
 
-def propose(space: Mapping[str, Sequence[Any]], count: int, seeds: Sequence[int], repeats: int = 1) -> list[Trial]:
+def propose(
+    space: Mapping[str, Sequence[Any]], count: int, seeds: Sequence[int], repeats: int = 1,
+    *, start: Mapping[str, Any] | None = None,
+) -> list[Trial]:  # fmt: skip
     """The trials of one arm. What trial i tries depends on the space and on i alone, never on what came before.
 
     Optuna draws settings from the grid without replacement, in an order of its own that is always the same. So trials
@@ -54,6 +57,8 @@ def propose(space: Mapping[str, Sequence[Any]], count: int, seeds: Sequence[int]
         count: how many trials.
         seeds: the final seeds, which tuning must not use.
         repeats: tuning seeds that each setting is tried with, as far as trials reach; fewer settings, better known.
+        start: what the arm would run with untuned. If the space has it, it is tried first: a few draws from a large
+            space may all be worse, and tuning should not lose to no tuning.
     """
     size = math.prod(len(values) for values in space.values())
     if not space or not count:
@@ -63,6 +68,9 @@ def propose(space: Mapping[str, Sequence[Any]], count: int, seeds: Sequence[int]
             f"the search space has {size:,} settings; expected at most {_LARGEST_SPACE:,}: list fewer values."
         )
     drawn = _drawn(space, min(math.ceil(count / repeats), size))
+    first = {name: (start or {}).get(name) for name in space}
+    if all(first[name] in values for name, values in space.items()):
+        drawn = [first, *(one for one in drawn if one != first)][: len(drawn)]
     fresh = tuning_seeds(seeds, math.ceil(count / len(drawn)))
     return [Trial(i, fresh[i // len(drawn)], drawn[i % len(drawn)]) for i in range(count)]
 

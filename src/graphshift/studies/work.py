@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 import traceback
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,8 +14,9 @@ from typing import Any
 import torch
 
 from graphshift._version import __version__
+from graphshift.adapting import batch_norms, parts_of
 from graphshift.environments import ShiftDataset
-from graphshift.errors import GraphshiftError
+from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.fitting import peak_rss_mb
 from graphshift.models import Model, make_model
 from graphshift.settings import validated
@@ -94,7 +96,7 @@ def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
             "tests": {e.name: _finite(model.score(e), e.name) for e in data.tests} if final else {},
         }  # fmt: skip
         if final:
-            selections[rule] |= _on_training(model, data)
+            selections[rule] |= _on_training(model, data) | _adapted(model, data, job.adapt)
     variances = [row["variance"] for row in model.history_ if "variance" in row]
     return {
         "selections": selections,
@@ -109,6 +111,27 @@ def _on_training(model: Model, data: ShiftDataset) -> dict[str, float | None]:
     columns = data.facts.get("spurious_columns")
     without = None if columns is None else fmean(model.score(e.without(columns)) for e in data.train)
     return {"train": fmean(model.score(e) for e in data.train), "train_without_spurious": without}
+
+
+def _adapted(model: Model, data: ShiftDataset, ways: Sequence[str]) -> dict[str, Any]:
+    """The tests' scores with each way of using them without labels, and where and why it was refused.
+
+    A way that the backbone has no means for is left out.
+    """
+    found: dict[str, Any] = {}
+    fitting = [way for way in ways if "norm" not in parts_of(way) or batch_norms(model.backbone_)]
+    if any("prior" in parts_of(way) for way in fitting) and data.val:
+        model.calibrate(data.val)  # the rule's own epoch
+    for way in fitting:
+        scores, refused = {}, {}
+        for environment in data.tests:
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always", GraphshiftWarning)
+                scores[environment.name] = _finite(model.score(environment, adapt=way), environment.name)
+            if why := [str(one.message) for one in told if issubclass(one.category, GraphshiftWarning)]:
+                refused[environment.name] = why[0]
+        found[way] = {"tests": scores, "refused": refused}
+    return {"adapted": found} if ways else {}
 
 
 def _curve(model: Model) -> dict[str, list[float]] | None:

@@ -1,0 +1,254 @@
+"""Explorers that change features: columns shifted, scaled or masked, entries flipped, within a bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphshift.environments import Environment
+from graphshift.errors import GraphshiftError
+from graphshift.explorers.base import Change, Explorer, Features, Risk, SharedRisk, View, as_graph
+from graphshift.explorers.gradient import AIMS, Gradient
+from graphshift.graphs import Graph
+from graphshift.sparse import Sparse
+
+__all__ = ["KINDS", "FeatureExplorer", "MixedExplorer"]
+
+#: What can be done to features, and the bound that is taken if none is given.
+KINDS: dict[str, float] = {"shift": 1.0, "scale": 0.5, "mask": 0.2, "flip": 0.05}
+
+_RATE = 0.2  # of the bound: how far the column with the steepest slope goes in a step at most
+_LONGER, _SHORTER = 1.2, 0.5  # what a step's length is multiplied by after one that reached its aim, or did not
+
+
+class FeatureExplorer(Explorer):
+    """Moves feature columns where the present model's risk rises (or falls) most, within a bound.
+
+    - ``"shift"``: adds up to ``bound`` standard deviations to each column;
+    - ``"scale"``: multiplies each column by a number from 1 − bound to 1 + bound;
+    - ``"mask"``: sets the columns to zero that matter most, a share ``bound`` of all;
+    - ``"flip"``: of features that are 0 or 1, flips the entries that matter most: ``bound`` times as many as are 1. Of
+      sparse features only ones are flipped, to zero.
+
+    All nodes are treated alike but for ``"flip"``: another place or time shifts a whole column. Shift and scale follow
+    the risk's gradient from where they are (projected gradient ascent, whose steps shrink while they miss their aim);
+    mask and flip are chosen anew, and one backward pass serves all explorers of a graph. First order says little about
+    how to lower the risk by removing whole columns: an explorer of kind ``"mask"`` with that aim leaves them.
+
+    Args:
+        kind: one of :data:`KINDS`.
+        bound: how far; None for what :data:`KINDS` has.
+        aim: as in :class:`~graphshift.explorers.Gradient`.
+        seed: decides on the aim where none is given; nothing is drawn.
+    """
+
+    needs_risk = True
+    side_by_side = True
+
+    def __init__(
+        self, *, kind: str = "shift", bound: float | None = None, aim: str | None = None, seed: int = 0
+    ) -> None:
+        super().__init__(seed=seed)
+        if kind not in KINDS:
+            raise GraphshiftError(f"explorer kind is {kind!r}; expected one of {', '.join(KINDS)}.")
+        if bound is not None and not 0 < bound <= (1e6 if kind == "shift" else 1):
+            most = "a positive number" if kind == "shift" else "a number above 0, at most 1"
+            raise GraphshiftError(f"explorer bound is {bound}; kind {kind!r} expects {most}.")
+        if aim is not None and aim not in AIMS:
+            raise GraphshiftError(f"explorer aim is {aim!r}; expected one of {', '.join(AIMS)}.")
+        self.kind, self.bound = kind, KINDS[kind] if bound is None else bound
+        self.aim = AIMS[seed % 2] if aim is None else aim
+        self._still = self.aim == "leave" or (self.aim == "lower" and kind == "mask")
+        #: Where each column is, from −1 to 1 of the bound; of shift and scale.
+        self.place: Tensor | None = None
+        self._rate, self._last = _RATE, math.nan
+        self._slope: Tensor | None = None
+
+    def look(self, graph: Graph, risk: SharedRisk) -> bool:
+        """The backward pass: of this explorer's own features, or one for all explorers of the graph."""
+        if self._still:
+            return True
+        if risk.x is None:
+            raise GraphshiftError(
+                "explorer 'features' needs the risk as a function of features too: propose(graph, SharedRisk(risk, x))."
+            )
+        if self.kind in ("mask", "flip"):
+            _, self._slope = risk.once(f"features {self.kind}", lambda: _slopes(graph, risk, self.kind, None))
+        else:
+            value, self._slope = _slopes(graph, risk, self.kind, self._moved(risk.x))
+            missed = value < self._last if self.aim == "raise" else value > self._last
+            self._rate = min(self._rate * (_SHORTER if missed else _LONGER), _RATE)
+            self._last = value
+        return True
+
+    def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
+        """The graph as it is, with changed features."""
+        given = as_graph(graph)
+        view = View(given, torch.empty(0, dtype=torch.int64))
+        risk = risk if isinstance(risk, SharedRisk) else SharedRisk(risk or (lambda _: torch.zeros(())))
+        if self._slope is None:
+            self.look(given, risk)
+        if self._still:
+            return view
+        assert self._slope is not None
+        assert risk.x is not None
+        gains, x = self._slope if self.aim == "raise" else -self._slope, risk.x
+        self._slope = None
+        if self.kind in ("shift", "scale"):
+            step = self._rate * gains / gains.abs().max().clamp(min=torch.finfo(gains.dtype).tiny)
+            self.place = (step if self.place is None else self.place.to(step) + step).clamp(-1, 1)
+            view.change = _Columns(self._moved(x), self.kind == "shift")
+        elif self.kind == "mask":
+            best = gains.topk(max(round(self.bound * gains.numel()), 1))
+            gone = torch.zeros_like(gains).index_fill_(0, best.indices[best.values > 0], 1.0)
+            view.change = _Columns(-gone, False)
+        else:
+            view.change = _flipped(x, gains, self.bound)
+        return view
+
+    def _moved(self, x: Features) -> Tensor:
+        """How far each column is: as a multiple of itself, or in its own unit."""
+        unit = _deviation(x) if self.kind == "shift" else torch.ones(x.shape[1], dtype=x.dtype, device=x.device)
+        return unit * 0 if self.place is None else self.bound * self.place.to(unit) * unit
+
+    def reset(self) -> None:
+        """Columns go back to where they were."""
+        self.place, self._rate, self._last = None, _RATE, math.nan
+
+    def state(self) -> dict[str, Tensor]:
+        """The generator's, where the columns are, and how the last step went."""
+        own = {"step": torch.tensor([self._rate, self._last], dtype=torch.float64)}
+        return super().state() | own | ({} if self.place is None else {"place": self.place})
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Takes back what :meth:`state` gave."""
+        super().load_state(state)
+        self.place = state.get("place")
+        self._rate, self._last = state["step"].tolist()
+
+
+class MixedExplorer(Explorer):
+    """Edges as :class:`~graphshift.explorers.Gradient` flips them and features as :class:`FeatureExplorer` moves them.
+
+    Args:
+        edits_per_node, directed, candidates: of the edges.
+        kind, bound: of the features.
+        aim: of both.
+        seed: of the explorer's own random generator.
+    """
+
+    needs_risk = True
+    side_by_side = True
+
+    def __init__(
+        self, edits_per_node: int = 5, *, kind: str = "shift", bound: float | None = None, aim: str | None = None,
+        candidates: int | None = None, directed: bool = False, seed: int = 0,
+    ) -> None:  # fmt: skip
+        super().__init__(edits_per_node, directed=directed, seed=seed)
+        self.edges = Gradient(edits_per_node, aim=aim, candidates=candidates, directed=directed, seed=seed)
+        self.features = FeatureExplorer(kind=kind, bound=bound, aim=aim, seed=seed)
+        self.generator = self.edges.generator
+
+    def look(self, graph: Graph, risk: SharedRisk) -> bool:
+        """Both backward passes."""
+        return self.features.look(graph, risk) and self.edges.look(graph, risk)
+
+    def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
+        """The edited graph with changed features."""
+        change = self.features.propose(graph, risk).change
+        view = self.edges.propose(graph, risk)
+        view.change = change
+        return view
+
+    def reset(self) -> None:
+        """Columns go back to where they were."""
+        self.features.reset()
+
+    def state(self) -> dict[str, Tensor]:
+        """The generator's, and where the columns are."""
+        return self.features.state() | self.edges.state()
+
+    def load_state(self, state: dict[str, Tensor]) -> None:
+        """Takes back what :meth:`state` gave."""
+        self.features.load_state(state)
+        self.edges.load_state(state)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """x + moved, or x · (1 + moved)."""
+
+    moved: Tensor
+    added: bool
+
+    def __call__(self, x: Features) -> Features:
+        if isinstance(x, Sparse):
+            return Sparse(x.pattern, x.value * (1 + self.moved)[x.pattern.col])
+        return x + self.moved if self.added else x * (1 + self.moved)
+
+
+def _slopes(graph: Graph, risk: SharedRisk, kind: str, moved: Tensor | None) -> tuple[float, Tensor]:
+    """The risk, and what a little more of the change adds to it: for each column (in its deviations), or each entry.
+
+    Args:
+        graph, risk: where.
+        kind: of :data:`KINDS`.
+        moved: where columns are already; None: nowhere.
+    """
+    x = risk.x
+    assert x is not None
+    if kind == "flip":
+        return _entry_slopes(graph, risk, x)
+    place = torch.zeros(x.shape[1], dtype=x.dtype, device=x.device) if moved is None else moved.clone()
+    place.requires_grad_()
+    value = risk(graph, _Columns(place, kind == "shift"))
+    slope = _gradient(value, place)
+    if kind == "shift":
+        slope = slope * _deviation(x)
+    return float(value.detach()), -slope if kind == "mask" else slope  # masked, a column goes from 1 to 0
+
+
+def _entry_slopes(graph: Graph, risk: SharedRisk, x: Features) -> tuple[float, Tensor]:
+    """The risk, and what flipping each entry adds to it: (1 − 2 x) ∂L/∂x; of sparse features the entries that are 1."""
+    value = x.value if isinstance(x, Sparse) else x
+    if not bool(((value == 0) | (value == 1)).all()):
+        raise GraphshiftError(
+            "explorer 'features' of kind 'flip' expects features that are 0 or 1; choose another kind."
+        )
+    leaf = value.detach().clone().requires_grad_()
+    changed: Features = Sparse(x.pattern, leaf) if isinstance(x, Sparse) else leaf
+    here = risk(graph, lambda _: changed)
+    return float(here.detach()), (1 - 2 * value) * _gradient(here, leaf)
+
+
+def _flipped(x: Features, gains: Tensor, bound: float) -> Change:
+    ones = int((x.value if isinstance(x, Sparse) else x).sum())
+    flat = gains.flatten()
+    best = flat.topk(min(max(round(bound * ones), 1), flat.numel()))
+    chosen = best.indices[best.values > 0]
+
+    def change(x: Features) -> Features:
+        value = (x.value if isinstance(x, Sparse) else x).clone()
+        at = value.view(-1)
+        at[chosen] = 1 - at[chosen]
+        return Sparse(x.pattern, value) if isinstance(x, Sparse) else value
+
+    return change
+
+
+def _deviation(x: Features) -> Tensor:
+    if isinstance(x, Sparse):
+        raise GraphshiftError(
+            "explorer 'features' cannot shift sparse features, which would fill them in; choose kind 'scale', 'mask' "
+            "or 'flip'."
+        )
+    return x.std(dim=0, correction=0)
+
+
+def _gradient(value: Tensor, leaf: Tensor) -> Tensor:
+    found = torch.autograd.grad(value, leaf, allow_unused=True)[0] if value.requires_grad else None
+    return torch.zeros_like(leaf) if found is None else found

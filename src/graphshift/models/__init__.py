@@ -1,0 +1,25 @@
+"""scikit-learn-like estimators, one for each method. One file each, but for those made from settings alone."""
+
+from graphshift.models.base import FORMAT, Model, new_backbone
+from graphshift.models.eerm import EERM
+from graphshift.models.erm import ERM
+from graphshift.models.made import CORAL, DANN, IRM, SRGNN, GroupDRO, Mixup, VREx
+from graphshift.settings import Settings
+
+__all__ = [
+    "CORAL", "DANN", "EERM", "ERM", "FORMAT", "IRM", "METHODS", "SRGNN", "GroupDRO", "Mixup", "Model", "VREx",
+    "make_model", "new_backbone",
+]  # fmt: skip
+
+#: Every method by name.
+METHODS: dict[str, type[Model]] = {
+    "erm": ERM, "eerm": EERM, "irm": IRM, "vrex": VREx, "groupdro": GroupDRO, "mixup": Mixup, "coral": CORAL,
+    "dann": DANN, "srgnn": SRGNN,
+}  # fmt: skip
+
+
+def make_model(settings: Settings) -> Model:
+    """The estimator with these settings."""
+    estimator = METHODS[settings.method]
+    names = estimator().get_params(deep=False)
+    return estimator(**{name: value for name, value in settings.model_dump().items() if name in names})

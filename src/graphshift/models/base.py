@@ -1,0 +1,291 @@
+"""What all estimators share: ``fit``, ``predict``, ``predict_proba``, ``score``, ``save``, as in scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Self, TypeAlias, overload
+
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from graphshift._version import __version__
+from graphshift.adapting import Calibration, batch_norms, calibrated_to, own_statistics, parts_of, reweighted
+from graphshift.backbones import Backbone, make_backbone
+from graphshift.devices import torch_device
+from graphshift.environments import Environment, as_environments, check_together
+from graphshift.errors import GraphshiftError, GraphshiftWarning
+from graphshift.methods import Method
+from graphshift.progress import progress_bar
+from graphshift.randomness import isolated
+from graphshift.selecting import further_rules, selection_environments
+from graphshift.settings import Settings, validated
+from graphshift.storage import write_json, write_tensors
+from graphshift.tasks import Task
+from graphshift.training import Choice, Run
+from graphshift.training import train as run_training
+
+__all__ = ["FORMAT", "Model", "new_backbone"]
+
+Graphs: TypeAlias = Environment | Data | Iterable[Environment | Data]
+
+#: Of the files that a model is saved in; a newer one is refused.
+FORMAT = 1
+
+
+class Model(BaseEstimator, ABC):
+    """What all estimators share. See :class:`ERM` for the settings.
+
+    Attributes:
+        backbone_: the trained GNN, with the weights of the selected epoch.
+        task_: what it predicts.
+        best_epoch_, best_score_: what selection chose, and its score.
+        history_: one dict of numbers for each epoch.
+        seconds_: spent in training and validation.
+        also_: what further rules chose in the same training, by name.
+        calibrations_: what ``adapt="prior"`` needs; see :meth:`calibrate`.
+    """
+
+    _method: str
+    backbone: str | nn.Module
+
+    backbone_: Backbone
+    task_: Task
+    n_features_in_: int
+    best_epoch_: int
+    best_score_: float | None
+    history_: list[dict[str, Any]]
+    seconds_: float
+    also_: dict[str, Choice]
+    calibrations_: dict[str, Calibration]
+
+    def fit(
+        self, train: Graphs, val: Graphs = (), tests: Graphs = (), *, run: Run | None = None, progress: bool = False,
+        also: Iterable[str] = (),
+    ) -> Self:  # fmt: skip
+        """Trains on environments and keeps the epoch that the selection rule chooses.
+
+        Args:
+            train: one training graph or several: :class:`~graphshift.environments.Environment` or PyG ``Data``.
+            val: validation graphs, for selection ``"val"``.
+            tests: test graphs, for selection ``"oracle"`` only; every other rule never looks at them.
+            run: where to keep history and checkpoints; a checkpoint that is there is resumed.
+            progress: show a progress bar.
+            also: further rules, ``"val"``, ``"explored"`` or ``"oracle"``, whose epochs of this training are kept in
+                ``also_``.
+        """
+        settings = self._settings()
+        device = torch_device(settings.device)
+        if torch.get_default_dtype() != torch.float32:
+            raise GraphshiftError(
+                f"torch's default dtype is {torch.get_default_dtype()}; graphshift computes in float32: call "
+                "torch.set_default_dtype(torch.float32) first."
+            )
+        training = as_environments(train, name="train")
+        if not training:
+            raise GraphshiftError("train: there is no training environment; at least one is needed.")
+        task = training[0].task
+        validation, testing = as_environments(val, task, "val"), as_environments(tests, task, "test")
+        check_together(training, [*validation, *testing], where="fit")
+        others = further_rules(also, training, validation, testing, device)
+        training, select_by = selection_environments(settings.selection, training, validation, testing, settings.seed)
+        training, select_by = [e.to(device) for e in training], [e.to(device) for e in select_by]
+        with isolated(settings.seed, device):
+            backbone = new_backbone(self.backbone, settings, training[0].num_features, task).to(device)
+            method = self._make_method(backbone, settings)
+            identity = settings.model_dump()
+            if run is not None:  # a run of other settings or other data must not be resumed
+                identity["data"] = [environment.fingerprint() for environment in (*training, *select_by)]
+                identity |= {"also": list(others)} if others else {}
+            with progress_bar(self._method.upper(), settings.epochs, enabled=progress) as report:
+                result = run_training(
+                    method, training, select_by, epochs=settings.epochs, patience=settings.patience, run=run,
+                    report=report, settings=identity, also=others, explored=settings.selection == "explored",
+                )  # fmt: skip
+        backbone.load_state_dict(result.weights)
+        self.backbone_, self.task_, self.n_features_in_ = backbone.eval(), task, training[0].num_features
+        self.best_epoch_, self.best_score_ = result.best_epoch, result.best_score
+        self.history_, self.seconds_, self.also_ = result.history, result.seconds, result.also
+        self.calibrate(validation or (select_by if settings.selection == "id_val" else ()))
+        return self
+
+    def calibrate(self, graphs: Graphs) -> None:
+        """Fits probabilities to labelled graphs that the model was not trained on: ``adapt="prior"`` needs them.
+
+        ``fit`` does this on the validation graphs, or on the training nodes that were held out.
+        """
+        check_is_fitted(self, "backbone_")
+        environments = as_environments(graphs, self.task_) if self.task_.is_classification else []
+        self.calibrations_ = {}
+        modes = ["", *(["norm"] if batch_norms(self.backbone_) else [])]
+        for mode in modes if environments else ():
+            scores, labels = [], []
+            for environment in environments:
+                assert environment.y is not None
+                output = self._output(environment.to(self._device()), parts_of(mode or None))
+                scores.append(self.task_.class_scores(output)[environment.counted.cpu()])
+                labels.append(environment.y[environment.counted].cpu())
+            self.calibrations_[mode] = calibrated_to(torch.cat(scores), torch.cat(labels), self.task_.num_classes)
+
+    @overload
+    def predict(self, graphs: Environment | Data, *, adapt: str | None = None) -> NDArray[Any]: ...
+    @overload
+    def predict(
+        self, graphs: Iterable[Environment | Data], *, adapt: str | None = None
+    ) -> dict[str, NDArray[Any]]: ...  # fmt: skip
+    def predict(self, graphs: Graphs, *, adapt: str | None = None) -> NDArray[Any] | dict[str, NDArray[Any]]:
+        """The class (or value) of every node. One graph gives an array; several give a dict by name.
+
+        Args:
+            graphs: labels are not needed, and never looked at.
+            adapt: what the model may learn from each graph before it predicts it:
+                ``"norm"``, ``"prior"`` (see :data:`graphshift.adapting.ADAPTATIONS`) or ``"norm+prior"``.
+        """
+        return self._each(graphs, lambda _, output: self.task_.predictions(output).numpy(), adapt, labelled=False)
+
+    def predict_proba(self, graphs: Graphs, *, adapt: str | None = None) -> NDArray[Any] | dict[str, NDArray[Any]]:
+        """Class probabilities of every node, ``[nodes, classes]``; several graphs give a dict by name.
+
+        Args:
+            graphs, adapt: as in :meth:`predict`.
+        """
+        check_is_fitted(self, "backbone_")
+        if not self.task_.is_classification:
+            raise GraphshiftError("predict_proba: a regression model has no probabilities; use predict.")
+        return self._each(graphs, lambda _, output: self.task_.probabilities(output).numpy(), adapt, labelled=False)
+
+    @overload
+    def score(self, graphs: Environment | Data, *, adapt: str | None = None) -> float: ...
+    @overload
+    def score(self, graphs: Iterable[Environment | Data], *, adapt: str | None = None) -> dict[str, float]: ...
+    def score(self, graphs: Graphs, *, adapt: str | None = None) -> float | dict[str, float]:
+        """The task's metric over the counted nodes. One graph gives a number; several give a dict by name.
+
+        Args:
+            graphs: with labels.
+            adapt: as in :meth:`predict`.
+        """
+
+        def measure(environment: Environment, output: Tensor) -> float:
+            theirs, ours = environment.task, self.task_
+            if (theirs.kind, theirs.num_classes) != (ours.kind, ours.num_classes):
+                raise GraphshiftError(
+                    f"environment {environment.name!r} has a {theirs.kind} task with {theirs.num_classes} classes, and "
+                    f"the model was trained for {ours.kind} with {ours.num_classes}; it cannot be scored there."
+                )
+            if not bool(torch.isfinite(output).all()):
+                raise GraphshiftError(
+                    f"environment {environment.name!r}: the model predicts NaN or infinite values, so it has no score; "
+                    "train it with a lower learning rate, or scale the columns of `x`."
+                )
+            return environment.score(output)
+
+        return self._each(graphs, measure, adapt)
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Writes ``model.json`` and ``weights.safetensors``: all that :func:`load_model` needs.
+
+        Args:
+            folder: made if need be; one that holds a model is left alone unless ``overwrite``.
+            overwrite: replace the model that is there.
+        """
+        check_is_fitted(self, "backbone_")
+        folder = Path(folder)
+        if (folder / "model.json").exists() and not overwrite:
+            raise GraphshiftError(f"{folder}: holds a model already; choose another folder or pass overwrite=True.")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise GraphshiftError(f"{folder}: cannot be made: {error.strerror}.") from None
+        write_tensors(folder / "weights.safetensors", self.backbone_.state_dict())
+        own = isinstance(self.backbone, nn.Module)
+        write_json(
+            folder / "model.json",
+            {
+                "format": FORMAT, "graphshift": __version__, "settings": self._settings().model_dump(),
+                "own_backbone": type(self.backbone).__name__ if own else None,
+                "task": {"kind": self.task_.kind, "num_classes": self.task_.num_classes, "metric": self.task_.metric},
+                "features": self.n_features_in_, "best_epoch": self.best_epoch_, "best_score": self.best_score_,
+                "seconds": self.seconds_,
+                "calibrations": {mode: found.to_json() for mode, found in self.calibrations_.items()},
+            },
+        )  # fmt: skip
+
+    def _settings(self) -> Settings:
+        values = self.get_params(deep=False)
+        if isinstance(values["backbone"], nn.Module):
+            values["backbone"] = type(values["backbone"]).__name__
+        if "explorer" in values and not isinstance(values["explorer"], str):
+            values["explorer"] = getattr(values["explorer"], "__name__", "own")
+        for name in ("backbone_options", "explorer_options"):
+            if name in values and values[name] is None:
+                values[name] = {}
+        return validated({"method": self._method} | values)
+
+    @abstractmethod
+    def _make_method(self, backbone: Backbone, settings: Settings) -> Method:
+        """The method that trains this backbone."""
+
+    def _device(self) -> torch.device:
+        return next(self.backbone_.parameters()).device
+
+    def _each(
+        self, graphs: Graphs, measure: Callable[[Environment, Tensor], Any], adapt: str | None, *, labelled: bool = True
+    ) -> Any:  # fmt: skip
+        check_is_fitted(self, "backbone_")
+        parts, results = self._checked(adapt), {}
+        for environment in as_environments(graphs, self.task_, labelled=labelled):
+            if environment.num_features != self.n_features_in_:
+                raise GraphshiftError(
+                    f"environment {environment.name!r} has {environment.num_features} features and the model was "
+                    f"trained with {self.n_features_in_}; give the same columns in the same order."
+                )
+            if environment.name in results:
+                raise GraphshiftError(f"two environments are called {environment.name!r}; names must differ.")
+            environment = environment.to(self._device())
+            results[environment.name] = measure(environment, self._output(environment, parts))
+        return next(iter(results.values())) if isinstance(graphs, Environment | Data) else results
+
+    def _checked(self, adapt: str | None) -> tuple[str, ...]:
+        """The parts of an adaptation, if this model can do them."""
+        parts = parts_of(adapt)
+        if "prior" in parts and not self.task_.is_classification:
+            raise GraphshiftError("adapt is 'prior' and the model predicts values, which have no class prior.")
+        if "prior" in parts and not self.calibrations_:
+            raise GraphshiftError(
+                "adapt is 'prior' and the model is not calibrated: fit it with a validation graph or selection "
+                "'id_val', or call model.calibrate(graphs) with labelled graphs."
+            )
+        return parts
+
+    def _output(self, environment: Environment, parts: Sequence[str]) -> Tensor:
+        with torch.no_grad(), own_statistics(self.backbone_) if "norm" in parts else nullcontext():
+            output = self.backbone_(environment.x, environment.graph)
+        if "prior" not in parts:
+            return output
+        calibration = self.calibrations_["norm" if "norm" in parts else ""]
+        scores = self.task_.class_scores(output)
+        prior, unsafe = calibration.prior_on(scores[environment.counted.cpu()])
+        if unsafe is not None:
+            warnings.warn(
+                f"environment {environment.name!r}: the class prior was left as it is: {unsafe}.",
+                GraphshiftWarning,
+                stacklevel=4,
+            )
+            return output
+        return self.task_.output_of(reweighted(calibration.probabilities(scores), calibration.prior, prior))
+
+
+def new_backbone(backbone: str | nn.Module, settings: Settings, features: int, task: Task) -> Backbone:
+    """The untrained network that these settings ask for."""
+    return make_backbone(
+        backbone, features, task.out_channels, hidden_channels=settings.hidden_channels,
+        num_layers=settings.num_layers, dropout=settings.dropout, options=settings.backbone_options,
+    )  # fmt: skip

@@ -1,0 +1,121 @@
+"""Which epoch is kept: the named rules, what each looks at, and how it scores the model of an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+import torch
+
+from graphshift.environments import Environment
+from graphshift.errors import GraphshiftError
+from graphshift.explorers import Gradient, SharedRisk
+from graphshift.graphs import Graph
+from graphshift.methods import Method
+from graphshift.methods.eerm import computed_once
+from graphshift.randomness import derive_seed
+
+__all__ = ["SELECTIONS", "explored_score", "further_rules", "mean_score", "selection_environments"]
+
+#: The named rules for choosing the epoch whose weights are kept.
+SELECTIONS: dict[str, str] = {
+    "val": "best mean score on the validation environments (the paper's rule)",
+    "explored": "best mean score on the validation environments after edits that raise the risk there",
+    "id_val": "best mean score on a fifth of the training nodes, held out from training",
+    "oracle": "best mean score on the test environments: an upper bound, never a result to compare with",
+    "last": "the last epoch; nothing is selected",
+}
+
+_HELD_OUT = 0.2
+_EDITED = 0.1  # of a validation graph's edges, at least one: how far `explored` goes
+
+
+def selection_environments(
+    rule: str,
+    train: Sequence[Environment],
+    val: Sequence[Environment],
+    tests: Sequence[Environment],
+    seed: int,
+) -> tuple[list[Environment], list[Environment]]:
+    """The environments to train on and to select by, for a named rule of :data:`SELECTIONS`."""
+    if rule not in SELECTIONS:
+        raise GraphshiftError(f"selection is {rule!r}; expected one of {', '.join(SELECTIONS)}.")
+    if rule == "last":
+        return list(train), []
+    if rule == "id_val":
+        pairs = [_hold_out(environment, derive_seed(seed, 1, i)) for i, environment in enumerate(train)]
+        return [kept for kept, _ in pairs], [held for _, held in pairs]
+    chosen = tests if rule == "oracle" else val
+    if not chosen:
+        needed = "test environments: pass `tests`" if rule == "oracle" else "validation environments: pass `val`"
+        raise GraphshiftError(
+            f"selection {rule!r} needs {needed}, or choose selection 'id_val' (holds out training nodes) or 'last'."
+        )
+    return list(train), list(chosen)
+
+
+def further_rules(
+    rules: Iterable[str],
+    train: Sequence[Environment],
+    val: Sequence[Environment],
+    tests: Sequence[Environment],
+    device: torch.device,
+) -> dict[str, list[Environment]]:
+    """The environments of rules that share one training; ``id_val`` trains on other nodes, so it cannot."""
+    found = {}
+    for rule in rules:
+        if rule in ("id_val", "last"):
+            raise GraphshiftError(
+                f"also is {rule!r}; expected 'val', 'explored' or 'oracle', which leave training as it is."
+            )
+        found[rule] = [e.to(device) for e in selection_environments(rule, train, val, tests, 0)[1]]
+    return found
+
+
+def _hold_out(environment: Environment, seed: int) -> tuple[Environment, Environment]:
+    count = environment.counted.numel()
+    size = round(_HELD_OUT * count)
+    if size < 1 or size == count:
+        raise GraphshiftError(
+            f"selection 'id_val': environment {environment.name!r} has {count} counted nodes, too few to hold some out."
+        )
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+    held = torch.zeros_like(environment.mask)
+    held[environment.counted[order[:size].to(held.device)]] = True
+    return environment.replace(mask=environment.mask & ~held), environment.replace(mask=held)
+
+
+def mean_score(method: Method, environments: Sequence[Environment], epoch: int) -> float | None:
+    """The mean score of the present model; None where it predicts nothing that is finite."""
+    outputs = [method.predict(environment) for environment in environments]
+    if not all(bool(torch.isfinite(output).all()) for output in outputs):
+        return None
+    return fmean(e.score(output) for e, output in zip(environments, outputs, strict=True))
+
+
+def explored_score(method: Method, environments: Sequence[Environment], epoch: int) -> float | None:
+    """The mean score of the present model after edits that raise its risk: what it is worth where shortcuts break.
+
+    Validation data near the training data choose the model that leans on shortcuts most. Here the pairs that the model
+    leans on most, to first order, are flipped first (see :class:`~graphshift.explorers.Gradient`), for a tenth of the
+    edges. A backbone that does not look at edges has the plain score.
+    """
+    return mean_score(method, [_edited(method, e, derive_seed(epoch, i)) for i, e in enumerate(environments)], epoch)
+
+
+def _edited(method: Method, environment: Environment, seed: int) -> Environment:
+    backbone = method.backbone.eval()
+    with torch.no_grad():
+        stem = backbone.stem(environment.x)
+
+    def risk(graph: Graph) -> torch.Tensor:
+        with computed_once(backbone):
+            return environment.risk(backbone.propagate(stem, graph.to(stem.device)))
+
+    edges = environment.graph.num_edges // (2 if environment.graph.undirected else 1)
+    explorer = Gradient(1, aim="raise", budget=max(round(_EDITED * edges), 1), seed=seed)
+    try:
+        view = explorer.propose(environment.graph, SharedRisk(risk))
+    except GraphshiftError:  # nothing that edges could do to the risk
+        return environment
+    return environment.replace(graph=view.graph)

@@ -1,0 +1,221 @@
+"""Feature explorers: slopes against finite differences, bounds kept, aims reached, the step's gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import graphshift as gs
+from graphshift.backbones import make_backbone
+from graphshift.environments import Environment
+from graphshift.errors import GraphshiftError
+from graphshift.explorers import FeatureExplorer, Gradient, MixedExplorer, SharedRisk
+from graphshift.explorers.features import KINDS, _slopes
+from graphshift.graphs import Graph
+from graphshift.methods import EERMMethod
+from graphshift.sparse import Sparse
+from small import environments, gradients_of
+
+
+def problem(kind: str, *, sparse: bool = False, double: bool = True) -> tuple[Environment, SharedRisk]:
+    (e,) = environments(1, nodes=40)
+    x = e.x.double() if double else e.x
+    if kind == "flip" or sparse:
+        x = (x > 0.3).to(x) * (1.0 if kind == "flip" else 1.7)
+    e = e.replace(x=Sparse.from_torch(x.to_sparse_csr()) if sparse else x)
+    if double:
+        weight = torch.ones(e.graph.num_edges, dtype=torch.float64)
+        e = e.replace(graph=Graph(40, e.graph.keys, weight, undirected=e.graph.undirected))
+    torch.manual_seed(0)
+    network = make_backbone("gcn", 5, 3, hidden_channels=6, num_layers=2, dropout=0.0).eval()
+    network = network.double() if double else network
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.02)
+    for _ in range(60):  # features must matter
+        optimizer.zero_grad()
+        e.risk(network.train()(e.x, e.graph)).backward()
+        optimizer.step()
+    network.eval()
+
+    def risk(graph: Graph, change: Callable[[Any], Any] = lambda x: x) -> Tensor:
+        return e.risk(network(change(e.x), graph))
+
+    return e, SharedRisk(risk, e.x)
+
+
+@pytest.mark.parametrize(("kind", "sparse"), [("shift", False), ("scale", False), ("scale", True), ("mask", True)])
+def test_slopes_of_columns_are_finite_differences(kind: str, sparse: bool) -> None:
+    e, risk = problem(kind, sparse=sparse)
+    found, step = _slopes(e.graph, risk, kind, None)[1], 1e-6
+    dense = e.x.to_dense() if isinstance(e.x, Sparse) else e.x
+
+    def at(column: int, by: float) -> float:
+        moved = dense.clone()
+        if kind == "shift":
+            moved[:, column] += by * dense[:, column].std(correction=0)
+        else:
+            moved[:, column] *= 1 + (by if kind == "scale" else -by)
+        return float(risk(e.graph, lambda _: moved).detach())
+
+    for column in range(5):
+        slope = (at(column, step) - at(column, -step)) / (2 * step)
+        assert float(found[column]) == pytest.approx(slope, rel=1e-4, abs=1e-9)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_slopes_of_entries_are_finite_differences(sparse: bool) -> None:
+    e, risk = problem("flip", sparse=sparse)
+    found, step = _slopes(e.graph, risk, "flip", None)[1].flatten(), 1e-6
+    dense = e.x.to_dense() if isinstance(e.x, Sparse) else e.x
+    places = dense.nonzero() if sparse else torch.cartesian_prod(torch.arange(40), torch.arange(5))
+    for i in range(0, found.numel(), 7):
+        node, column = places[i].tolist()
+        moved = dense.clone()
+        moved[node, column] += step * (1 - 2 * float(dense[node, column]))
+        slope = (float(risk(e.graph, lambda _, moved=moved: moved).detach()) - float(risk(e.graph).detach())) / step
+        assert float(found[i]) == pytest.approx(slope, rel=1e-3, abs=1e-8)
+
+
+@pytest.mark.parametrize(("kind", "sparse"), [*((kind, False) for kind in KINDS), ("scale", True), ("mask", True)])
+def test_aims_are_reached_within_the_bound(kind: str, sparse: bool) -> None:
+    e, risk = problem(kind, sparse=sparse)
+    dense = e.x.to_dense() if isinstance(e.x, Sparse) else e.x
+    here, reached = float(risk(e.graph).detach()), {}
+    for aim in ("raise", "lower"):
+        explorer = FeatureExplorer(kind=kind, aim=aim)
+        for _ in range(12):  # more steps than it takes to reach the bound
+            risk._kept.clear()
+            view = explorer.propose(e.graph, risk)
+        assert view.graph is e.graph
+        if kind == "mask" and aim == "lower":
+            assert view.change is None
+            continue
+        assert view.change is not None
+        reached[aim] = float(risk(e.graph, view.change).detach())
+        changed = view.change(e.x)
+        moved = (changed.to_dense() if isinstance(changed, Sparse) else changed) - dense
+        bound = KINDS[kind]
+        if kind == "shift":
+            assert (moved.std(dim=0) < 1e-9).all()  # all nodes alike
+            assert (moved.abs() <= bound * dense.std(dim=0, correction=0) + 1e-9).all()
+        elif kind == "scale":
+            assert (moved.abs() <= bound * dense.abs() + 1e-9).all()
+        elif kind == "mask":
+            assert int((moved != 0).any(dim=0).sum()) <= 1  # a fifth of five columns
+            assert ((dense + moved)[:, (moved != 0).any(dim=0)] == 0).all()
+        else:
+            assert 0 < int((moved != 0).sum()) <= round(bound * int(dense.sum()))
+            assert set((dense + moved).unique().tolist()) == {0.0, 1.0}
+    assert reached["raise"] > here
+    assert reached.get("lower", here) < here + 0.01  # a trained model's risk can hardly be lowered
+
+
+def test_flips_of_sparse_features_turn_ones_off() -> None:
+    e, risk = problem("flip", sparse=True)
+    view = FeatureExplorer(kind="flip", bound=0.2, aim="raise").propose(e.graph, risk)
+    assert view.change is not None
+    changed = view.change(e.x)
+    assert isinstance(changed, Sparse)
+    assert 0 < int((changed.value == 0).sum()) <= round(0.2 * changed.value.numel())
+    assert risk(e.graph, view.change) > risk(e.graph)
+
+
+def test_columns_go_on_from_where_they_are() -> None:
+    e, risk = problem("shift")
+    explorer, other = FeatureExplorer(aim="raise"), FeatureExplorer(aim="raise")
+    explorer.propose(e.graph, risk)
+    assert explorer.place is not None
+    assert float(explorer.place.abs().max()) == pytest.approx(0.2)
+    other.load_state(explorer.state())
+    again = [one.propose(e.graph, risk).change for one in (explorer, other)]
+    assert again[0] is not None
+    assert again[1] is not None
+    torch.testing.assert_close(again[0](e.x), again[1](e.x))
+    explorer.reset()
+    assert explorer.place is None
+    view = FeatureExplorer(aim="leave").propose(e.graph, risk)
+    assert view.change is None
+
+
+def test_mixed_is_both() -> None:
+    e, risk = problem("scale", double=False)
+    mixed = MixedExplorer(2, kind="scale", aim="raise", seed=4)
+    view = mixed.propose(e.graph, risk)
+    assert view.flips.equal(Gradient(2, aim="raise", seed=4).propose(e.graph, risk).flips)
+    assert view.change is not None
+    alone = FeatureExplorer(kind="scale", aim="raise").propose(e.graph, risk).change
+    assert alone is not None
+    torch.testing.assert_close(view.change(e.x), alone(e.x))
+    twin = MixedExplorer(2, kind="scale", aim="raise", seed=5)
+    twin.load_state(mixed.state())
+    assert twin.propose(e.graph, risk).flips.equal(mixed.propose(e.graph, risk).flips)
+    mixed.reset()
+    assert mixed.features.place is None
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"kind": "turn"}, "kind is 'turn'; expected one of shift, scale, mask, flip"),
+        ({"kind": "mask", "bound": 1.5}, "bound is 1.5; kind 'mask' expects a number above 0, at most 1"),
+        ({"bound": 0.0}, "bound is 0.0; kind 'shift' expects a positive number"),
+        ({"aim": "up"}, "aim is 'up'"),
+    ],
+)
+def test_options_are_checked(options: dict[str, Any], match: str) -> None:
+    with pytest.raises(GraphshiftError, match=match):
+        FeatureExplorer(**options)
+
+
+def test_what_cannot_be_done_is_told() -> None:
+    e, risk = problem("scale", sparse=True)
+    with pytest.raises(GraphshiftError, match="cannot shift sparse features"):
+        FeatureExplorer().propose(e.graph, risk)
+    with pytest.raises(GraphshiftError, match="expects features that are 0 or 1"):
+        FeatureExplorer(kind="flip").propose(e.graph, risk)
+    with pytest.raises(GraphshiftError, match="needs the risk as a function of features"):
+        FeatureExplorer().propose(e.graph, lambda graph: risk(graph))
+
+
+@pytest.mark.parametrize("backbone", ["gcn", "gat", "gcnii"])
+@pytest.mark.parametrize("explorer", ["features", "mixed"])
+@pytest.mark.parametrize("low_memory", [False, True])
+def test_a_step_has_the_gradient_of_the_risks_of_changed_features(
+    backbone: str, explorer: str, low_memory: bool
+) -> None:
+    training = environments(2, nodes=30)
+    torch.manual_seed(0)
+    network = make_backbone(backbone, 5, 3, hidden_channels=6, num_layers=2, dropout=0.0)
+    make = {"features": lambda m, k: FeatureExplorer(aim=("raise", "lower")[k % 2]),
+            "mixed": lambda m, k: MixedExplorer(1, aim=("raise", "lower")[k % 2], seed=k)}[explorer]  # fmt: skip
+    method = EERMMethod(network, make, explorers=2, beta=1.5, low_memory=low_memory)
+    kept: list[Any] = []
+    inner = method._propose
+    method._propose = lambda *given: kept.append(inner(*given)) or kept[-1]  # type: ignore[method-assign,func-returns-value]
+    found = gradients_of(method, training)
+    network.train()
+    risks = torch.stack(
+        [
+            e.risk(network(view.change(e.x), view.graph))
+            for e, row in zip(training, kept[0], strict=True)
+            for view in row
+        ]
+    )
+    network.zero_grad()
+    (risks.var(correction=1) + 1.5 * risks.mean()).backward()
+    for name, parameter in network.named_parameters():
+        if parameter.grad is not None:
+            torch.testing.assert_close(found[name], parameter.grad, rtol=1e-3, atol=1e-6)
+
+
+def test_they_raise_the_variance_over_random_edits() -> None:
+    data = gs.load("planted", nodes=200)
+    last = {}
+    for explorer in ("random", "features", "mixed"):
+        model = gs.EERM(explorer=explorer, epochs=20, hidden_channels=8, beta=1.0, lr=1e-6)
+        last[explorer] = model.fit(data.train, data.val).history_[-1]["variance"]
+    assert last["features"] > 10 * last["random"]
+    assert last["mixed"] > 10 * last["random"]

@@ -1,0 +1,47 @@
+"""Studies that also score with the unlabelled tests in use: rows of their own, marked."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+import pytest
+
+from graphshift.errors import GraphshiftError
+from graphshift.report.study_tables import as_csv, as_text, main_tables
+from graphshift.studies import Arm, run_study
+from tiny_studies import TINY, plan
+
+
+def test_runs_are_scored_with_the_unlabelled_tests_in_use_as_well() -> None:
+    study = run_study(plan(trials=0, adapt=("norm", "prior", "norm+prior")), workers=0, threads=1)
+    names = [arm["arm"] for arm in study.summary["arms"]]
+    assert names[:4] == ["ERM", "ERM, + norm", "ERM, + prior", "ERM, + norm+prior"]
+    assert len(names) == 8
+    runs = [record for record in study.records if record["kind"] == "run"]
+    for arm in study.summary["arms"]:
+        own = [r for r in runs if r["arm"] == arm["arm"].split(", +")[0]]
+        found = [r["selections"]["val"] for r in own]
+        scores = [f["tests"] if arm["adapt"] is None else f["adapted"][arm["adapt"]]["tests"] for f in found]
+        assert arm["mean_test"]["mean"] == pytest.approx(fmean(fmean(s.values()) for s in scores))
+    adapted = study.summary["arms"][1]
+    assert (adapted["adapt"], adapted["baseline"]) == ("norm", "ERM")
+    assert study.summary["arms"][5]["baseline"] == "ERM"
+    (table,) = main_tables(study.summary)
+    assert [row[0] for row in table.rows] == names
+    assert "+ norm, + prior, + norm+prior: the model looked at the unlabelled test graphs." in table.note
+    refused = sum(arm["refused"] for arm in study.summary["arms"])
+    assert f"In {refused} of 16 cases the prior was left as it is, as unsafe." in table.note
+    assert as_csv(study.summary).count("\n") == 9
+    assert as_text(study.summary).count("+ norm+prior") >= 2
+
+
+def test_a_backbone_without_means_has_no_such_row() -> None:
+    arms = [Arm("MLP", {"method": "erm", "backbone": "mlp", **TINY}), Arm("GCN", {"method": "erm", **TINY})]
+    study = run_study(plan(arms=arms, trials=0, adapt=("norm",)), workers=0, threads=1)
+    assert [arm["arm"] for arm in study.summary["arms"]] == ["MLP", "GCN", "GCN, + norm"]
+
+
+@pytest.mark.parametrize("adapt", [("mean",), ("norm", "norm")])
+def test_other_ways_are_refused_before_anything_runs(adapt: tuple[str, ...]) -> None:
+    with pytest.raises(GraphshiftError, match="adapt is"):
+        plan(adapt=adapt)

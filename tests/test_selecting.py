@@ -1,0 +1,74 @@
+"""The rule ``explored``: the score after edits that raise the present model's risk on the validation graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import graphshift as gs
+from graphshift.environments import Environment
+from graphshift.explorers import Gradient
+from graphshift.methods import ERMMethod, Method
+from graphshift.models.base import new_backbone
+from graphshift.randomness import derive_seed
+from graphshift.selecting import explored_score, mean_score
+from graphshift.settings import validated
+from graphshift.training import Run
+from small import environments, identical
+
+
+def trained(backbone: str = "sage", **options: object) -> tuple[Method, Environment]:
+    train, val = environments(2, nodes=80)
+    torch.manual_seed(0)
+    network = new_backbone(backbone, validated({"hidden_channels": 6, **options}), 5, train.task)
+    method = ERMMethod(network, lr=0.05)
+    for _ in range(20):
+        method.step([train], 0.0)
+    return method, val
+
+
+@pytest.mark.parametrize("backbone", ["sage", "gcn", "gat", "gcnii", "gprgnn", "sgc"])
+def test_the_score_is_that_of_the_edited_graph(backbone: str) -> None:
+    """As an explorer that is asked by hand makes it, with a tenth of the edges as its budget."""
+    method, val = trained(backbone)
+    before = {name: tensor.clone() for name, tensor in method.backbone.state_dict().items()}
+    found = explored_score(method, [val], 7)
+    network = method.backbone.eval()
+    edges = val.graph.num_edges // 2 if val.graph.undirected else val.graph.num_edges
+    explorer = Gradient(1, aim="raise", budget=round(edges / 10), seed=derive_seed(7, 0))
+    stem = network.stem(val.x).detach()
+    view = explorer.propose(val.graph, lambda graph: val.risk(network.propagate(stem, graph)))
+    assert 0 < view.flips.numel() <= 2 * round(edges / 10)
+    assert found == val.score(network(val.x, view.graph).detach())
+    assert val.risk(network(val.x, view.graph)) > val.risk(network(val.x, val.graph))
+    assert identical(method.backbone.state_dict(), before)
+    assert all(p.grad is None or not p.grad.any() for p in network.parameters())
+    assert explored_score(method, [val], 7) == found
+    plain = mean_score(method, [val], 7)
+    assert plain is not None
+    assert found is not None
+    assert found < plain
+
+
+def test_a_backbone_that_sees_no_edges_has_its_plain_score() -> None:
+    method, val = trained("mlp")
+    assert explored_score(method, [val], 1) == mean_score(method, [val], 1)
+
+
+def test_a_fit_keeps_the_epoch_of_the_best_explored_score(tmp_path: Path) -> None:
+    train, val, other = environments(3, nodes=80)
+    settings = {"backbone": "sage", "epochs": 15, "lr": 0.05, "hidden_channels": 6}
+    alone = gs.ERM(**settings, selection="explored").fit(train, [val, other])
+    beside = gs.ERM(**settings, selection="val").fit(train, [val, other], also=["explored"])
+    scores = [row["val"] for row in alone.history_]
+    assert alone.best_epoch_ == 1 + scores.index(max(scores))
+    assert alone.best_score_ == max(scores)
+    assert [row["explored"] for row in beside.history_] == scores
+    chosen = beside.also_["explored"]
+    assert (chosen.epoch, chosen.score) == (alone.best_epoch_, alone.best_score_)
+    assert identical(chosen.weights, alone.backbone_.state_dict())
+    assert [row["val"] for row in beside.history_] != scores
+    kept = gs.ERM(**settings, selection="explored").fit(train, [val, other], run=Run(tmp_path / "run", every=0.0))
+    assert [row["val"] for row in kept.history_] == scores
