@@ -135,7 +135,7 @@ def _tried(graph: Graph, scores: Scores, each: int, seed: int, both: bool) -> tu
     rowptr, col = graph.pattern.rowptr, graph.pattern.col
     if native.fits(rowptr, col, scores.table, scores.add):
         return native.tried(
-            rowptr, col, each, seed, scores.table, scores.add, both=both, weight=_new_weight(graph)
+            rowptr, col, each, seed, scores.table, scores.width, scores.add, both=both, weight=_new_weight(graph)
         )  # fmt: skip
     first, drawn = _drawn(graph.num_nodes, each, seed)
     there = joined(graph, first, drawn)
@@ -164,7 +164,7 @@ def _best_plainly(graph: Graph, gains: Tensor, drawn: Tensor, budget: int) -> tu
     rows = torch.cat([graph.pattern.row.long(), torch.repeat_interleave(torch.arange(n), each)])
     order = torch.argsort(rows, stable=True)  # as the lists are read
     gains, columns = gains[order], torch.cat([graph.pattern.col.int(), drawn])[order]
-    chosen = gains > 0
+    chosen = gains >= torch.finfo(torch.float32).tiny
     count = int(chosen.sum())
     if count > budget:
         # The budget's smallest gain is found by partition, in linear time; pairs equal to it fill what is left.

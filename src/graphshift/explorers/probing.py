@@ -26,6 +26,7 @@ from graphshift.sparse import Sparse
 
 __all__ = ["OpaqueError", "Probe", "Scores", "probed"]
 
+_LINE = 16  # numbers in a line of the cache
 _CHUNK = 1 << 20  # numbers that the plain version gathers at a time
 
 
@@ -123,8 +124,9 @@ class Probe:
                 g, h = g * root.unsqueeze(1), h * root.unsqueeze(1)
             left.append(g)
             right.append(h)
-        empty = add.new_zeros(self.num_nodes, 0)
-        return Scores(torch.cat([empty, *left, *right], dim=1).to(dtype).cpu(), add.cpu())
+        width = sum(g.shape[1] for g in left)
+        pad = add.new_zeros(self.num_nodes, -2 * width % _LINE)
+        return Scores(torch.cat([*left, *right, pad], dim=1).to(dtype).cpu(), width, add.cpu())
 
 
 @dataclass(frozen=True)
@@ -132,12 +134,14 @@ class Scores:
     """The derivative of a risk in the weight of any pair: <g_n, h_m> + add_n.
 
     Attributes:
-        table: for each node its g, then its h, of all products one after the other, with i of both nodes in them; so a
-            pair's score needs two rows and nothing else.
+        table: for each node its g, then its h, of all products one after the other, with i of both nodes in them, then
+            zeros up to whole lines of the cache; so a pair's score needs two rows and nothing else.
+        width: of g and of h.
         add: what comes by way of the row's degree.
     """
 
     table: Tensor
+    width: int
     add: Tensor
 
     def of(self, first: Tensor, listed: Tensor, *, both: bool, skip: bool = False) -> Tensor:
@@ -150,11 +154,11 @@ class Scores:
             skip: leave pairs with m < n at 0, where the reverse entry has them too.
         """
         if native.fits(first, listed, self.table, self.add):
-            return native.score(first, listed, self.table, self.add, both=both, skip=skip)
+            return native.score(first, listed, self.table, self.width, self.add, both=both, skip=skip)
         rows = torch.repeat_interleave(torch.arange(first.numel() - 1), first.diff().long())
         chosen = (listed >= rows).nonzero().squeeze(1) if skip else torch.arange(listed.numel())
         found = torch.zeros(listed.numel(), dtype=self.add.dtype)
-        g, h = self.table.chunk(2, dim=1)
+        g, h = self.table[:, : self.width], self.table[:, self.width : 2 * self.width]
         for part in chosen.split(max(_CHUNK // max(g.shape[1], 1), 1)):
             row, col = rows[part], listed[part].long()
             found[part] = (g[row] * h[col]).sum(dim=1) + self.add[row]

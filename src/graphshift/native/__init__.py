@@ -24,7 +24,7 @@ __all__ = [
     "scale", "score", "transpose", "tried",
 ]  # fmt: skip
 
-_INTERFACE = 4  # as in module.c
+_INTERFACE = 5  # as in module.c
 _LARGEST = 2**29 - 1  # indices times four fit into 32 bits
 
 
@@ -48,11 +48,11 @@ def _load() -> ctypes.CDLL | None:
     library.graphshift_draw.argtypes = [size, size, ctypes.c_uint64, array]
     library.graphshift_edit.argtypes = [size, *[array] * 5, number, flag, *[array] * 6]
     library.graphshift_joined.argtypes = [size, *[array] * 6]
-    library.graphshift_score.argtypes = [size, size, size, *[array] * 4, flag, flag, array]
+    library.graphshift_score.argtypes = [*[size] * 4, *[array] * 4, flag, flag, array]
     library.graphshift_try.argtypes = [
-        size, size, ctypes.c_uint64, array, array, size, array, array, flag, number, array, array, array,
+        size, size, ctypes.c_uint64, array, array, size, size, array, array, flag, number, *[array] * 4,
     ]  # fmt: skip
-    library.graphshift_best.argtypes = [size, *[array] * 3, size, array, array, number, size, *[array] * 3]
+    library.graphshift_best.argtypes = [size, *[array] * 3, size, array, array, number, size, *[array] * 5]
     library.graphshift_scale.argtypes = [size, *[array] * 5]
     library.graphshift_transpose.argtypes = [size, size, *[array] * 6]
     library.graphshift_policy_draw.argtypes = [size, size, size, *[array] * 6, ctypes.c_uint64, array, array]
@@ -152,25 +152,28 @@ def joined(rowptr: Tensor, col: Tensor, first: Tensor, listed: Tensor) -> Tensor
     return found
 
 
-def score(first: Tensor, listed: Tensor, table: Tensor, add: Tensor, *, both: bool, skip: bool) -> Tensor:
+def score(
+    first: Tensor, listed: Tensor, table: Tensor, width: int, add: Tensor, *, both: bool, skip: bool
+) -> Tensor:  # fmt: skip
     """Scores of listed pairs. As ``Scores.of`` without kernels.
 
     Args:
         first, listed: row n's columns are ``listed[first[n] : first[n + 1]]``.
-        table, add: of :class:`~graphshift.explorers.probing.Scores`.
+        table, width, add: of :class:`~graphshift.explorers.probing.Scores`.
         both: add that of (c, r) as well.
         skip: leave pairs with c < r at 0.
     """
     assert _LIBRARY is not None
     out = torch.empty(listed.numel(), dtype=torch.float32)
     arrays = [t.contiguous() for t in (first, listed, table, add)]
-    width = table.shape[1] // 2
-    _in_parts(_LIBRARY.graphshift_score, first.numel() - 1, width, *map(_pointer, arrays), both, skip, out.data_ptr())
+    sizes = (first.numel() - 1, width, table.shape[1])
+    _in_parts(_LIBRARY.graphshift_score, *sizes, *map(_pointer, arrays), both, skip, out.data_ptr())
     return out
 
 
 def tried(
-    rowptr: Tensor, col: Tensor, each: int, seed: int, table: Tensor, add: Tensor, *, both: bool, weight: float
+    rowptr: Tensor, col: Tensor, each: int, seed: int, table: Tensor, width: int, add: Tensor, *, both: bool,
+    weight: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """``each`` random pairs for every node, and what joining them adds to the risk: 0 if they are joined.
 
@@ -178,12 +181,12 @@ def tried(
     """
     assert _LIBRARY is not None
     nodes = rowptr.numel() - 1
-    drawn = torch.empty(nodes * each, dtype=torch.int32)
-    gain, mark = torch.empty(nodes * each, dtype=torch.float32), torch.zeros(nodes, dtype=torch.int32)
+    drawn, mark = torch.empty(nodes * each, dtype=torch.int32), torch.zeros(nodes, dtype=torch.int32)
+    gain, question = (torch.empty(size, dtype=torch.float32) for size in (nodes * each, table.shape[1]))
     rowptr, col, table, add = (t.contiguous() for t in (rowptr, col, table, add))
     _LIBRARY.graphshift_try(
-        nodes, each, seed, rowptr.data_ptr(), col.data_ptr(), table.shape[1] // 2, table.data_ptr(), add.data_ptr(),
-        both, weight, mark.data_ptr(), drawn.data_ptr(), gain.data_ptr(),
+        nodes, each, seed, rowptr.data_ptr(), col.data_ptr(), width, table.shape[1], table.data_ptr(), add.data_ptr(),
+        both, weight, *map(_pointer, (mark, question, drawn, gain)),
     )  # fmt: skip
     return drawn, gain
 
@@ -204,10 +207,12 @@ def best(
     arrays = [t.contiguous() for t in (rowptr, col, of_edges)]
     drawn, of_drawn = drawn.contiguous(), of_drawn.contiguous()
     first, columns = torch.empty(nodes + 1, dtype=torch.int32), torch.empty(budget, dtype=torch.int32)
-    histogram = torch.empty(65536, dtype=torch.int64)
+    room = [
+        torch.empty(size, dtype=torch.int32) for size in (2 * 4096, of_edges.numel() + of_drawn.numel() + 1, 1 << 19)
+    ]
     _LIBRARY.graphshift_best(
         nodes, *map(_pointer, arrays), drawn.numel() // nodes, drawn.data_ptr(), of_drawn.data_ptr(), sign, budget,
-        histogram.data_ptr(), first.data_ptr(), columns.data_ptr(),
+        *map(_pointer, (*room, first, columns)),
     )  # fmt: skip
     return first, columns[: int(first[-1])]
 
