@@ -106,7 +106,7 @@ def test_more_of_anything_never_needs_less(data: ShiftDataset, backbone: str, gi
         assert total(data, **given, edits_per_node=20) > base
 
 
-@pytest.mark.parametrize("explorer", ["random", "reinforce", "gradient"])
+@pytest.mark.parametrize("explorer", ["random", "reinforce", "gradient", "features", "mixed"])
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_low_memory_needs_less(data: ShiftDataset, backbone: str, explorer: str) -> None:
     # With few epochs the policies, which both modes hold, do not hide the views.

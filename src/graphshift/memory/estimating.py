@@ -108,7 +108,7 @@ def estimate(
 
 def _moments(data: ShiftDataset, settings: Settings, needs: Needs, trying: Needs) -> dict[str, dict[str, float]]:
     """What each moment that may need most holds beside process, data and optimiser."""
-    chosen = {"val": data.val, "id_val": data.train, "oracle": data.tests, "last": ()}[settings.selection]
+    chosen = {"id_val": data.train, "oracle": data.tests, "last": ()}.get(settings.selection, data.val)
     eerm = settings.method == "eerm"
     seen: set[tuple[int, str]] = set()
     patterns = "pattern" if eerm else needs.form
@@ -139,11 +139,15 @@ def _moments(data: ShiftDataset, settings: Settings, needs: Needs, trying: Needs
         explorers = settings.explorers
         policies = explorers * sum(_policy(e.num_nodes, settings)[0] for e in data.train)
         growth = max(_policy(e.num_nodes, settings)[1] for e in data.train)
-        plain = explorers * sum(_view(e, edited[id(e)], settings) for e in data.train)
+        # A feature explorer leaves the graph as it is: its views share it.
+        views_made = 1 if settings.explorer == "features" else explorers
+        plain = views_made * sum(_view(e, edited[id(e)], settings) for e in data.train)
         one = {id(e): _view_forms(e, edited[id(e)], needs, settings) for e in data.train}
-        kept_one = {id(e): _kept(e, e.num_nodes, edited[id(e)], needs) for e in data.train}
+        kept_one = {
+            id(e): _kept(e, e.num_nodes, edited[id(e)], needs) + _changed(e, needs, settings) for e in data.train
+        }
         busy = max(_busy(e, e.num_nodes, edited[id(e)], needs) for e in data.train)
-        made, kept = explorers * sum(one.values()), explorers * sum(kept_one.values())
+        made, kept = views_made * sum(one.values()), explorers * sum(kept_one.values())
         held = plain + made
         if settings.low_memory:
             made, kept = max(one.values()), max(kept_one.values())
@@ -208,6 +212,8 @@ def _edited(graph: Graph, settings: Settings) -> int:
 
     It is also the room that is made for them, whatever the draws turn out to be.
     """
+    if settings.explorer == "features":
+        return graph.num_edges
     both = graph.undirected and not settings.directed_edits
     return graph.num_edges + graph.num_nodes * settings.edits_per_node * (2 if both else 1)
 
@@ -277,6 +283,15 @@ def _kept(environment: Environment, nodes: int, entries: int, needs: Needs) -> f
     return 4 * nodes * needs.kept + needs.kept_entries * entries + risk
 
 
+def _changed(environment: Environment, needs: Needs, settings: Settings) -> float:
+    """What a view with features of its own keeps of them: the features, and the stem's result."""
+    if settings.explorer not in ("features", "mixed"):
+        return 0
+    x = environment.x
+    numbers = 3 * x.pattern.col.numel() if isinstance(x, Sparse) else x.numel()  # of sparse ones the transpose's too
+    return 4 * (numbers + environment.num_nodes * needs.stem)
+
+
 def _busy(environment: Environment, nodes: int, entries: int, needs: Needs) -> float:
     outputs = environment.task.out_channels
     risk = 4 * outputs * (nodes + environment.counted.numel())  # the gradient of the output, then of all nodes
@@ -286,11 +301,13 @@ def _busy(environment: Environment, nodes: int, entries: int, needs: Needs) -> f
 def _proposing(environment: Environment, entries: int, needs: Needs, settings: Settings) -> float:
     """What making a view needs beside the view: one at a time, or one in every thread."""
     nodes, edges = _size(environment)
-    if settings.explorer == "gradient":
+    if settings.explorer == "features":
+        return _kept(environment, nodes, edges, needs) + _busy(environment, nodes, edges, needs)
+    if settings.explorer in ("gradient", "mixed"):
         candidates = settings.explorer_options.get("candidates") or 2 * settings.edits_per_node
         pairs = edges + nodes * candidates
-        # The pairs' gains with the drawn columns (8), what is chosen of them and where (25), a copy to part (4).
-        choosing = 40 * pairs
+        # The drawn columns and the gains (8), and those near the border (4), for every explorer at the same time.
+        choosing = 12 * pairs * settings.explorers + 8 * edges
         if needs.form in ("normalised", "adjacency"):
             # One pass on the graph as it is. Every product's result and gradients stay beside what autograd keeps,
             # about as much once more; they are there while pairs are chosen.
