@@ -17,6 +17,7 @@ from graphshift.explorers import FeatureExplorer, Gradient, MixedExplorer, Share
 from graphshift.explorers.features import KINDS, _slopes
 from graphshift.graphs import Graph
 from graphshift.methods import EERMMethod
+from graphshift.methods.eerm import running_statistics
 from graphshift.sparse import Sparse
 from small import environments, gradients_of
 
@@ -197,13 +198,9 @@ def test_a_step_has_the_gradient_of_the_risks_of_changed_features(
     method._propose = lambda *given: kept.append(inner(*given)) or kept[-1]  # type: ignore[method-assign,func-returns-value]
     found = gradients_of(method, training)
     network.train()
-    risks = torch.stack(
-        [
-            e.risk(network(view.change(e.x), view.graph))
-            for e, row in zip(training, kept[0], strict=True)
-            for view in row
-        ]
-    )
+    pairs = [(e, view) for e, row in zip(training, kept[0], strict=True) for view in row]
+    with running_statistics(network):  # as a shifted graph meets them
+        risks = torch.stack([e.risk(network(view.change(e.x), view.graph)) for e, view in pairs])
     network.zero_grad()
     (risks.var(correction=1) + 1.5 * risks.mean()).backward()
     for name, parameter in network.named_parameters():
@@ -219,3 +216,19 @@ def test_they_raise_the_variance_over_random_edits() -> None:
         last[explorer] = model.fit(data.train, data.val).history_[-1]["variance"]
     assert last["features"] > 10 * last["random"]
     assert last["mixed"] > 10 * last["random"]
+
+
+def test_batch_normalisation_does_not_hide_a_shift() -> None:
+    """By its own statistics, a graph whose columns are all shifted looks like the graph itself."""
+    (e,) = environments(1, nodes=60)
+    torch.manual_seed(0)
+    network = make_backbone("sage", 5, 3, hidden_channels=6, num_layers=2, dropout=0.0)
+    method = EERMMethod(network, lambda m, k: FeatureExplorer(aim=("raise", "lower")[k % 2]), explorers=2, lr=0.01)
+    found = [method.step([e], 0.0)["variance"] for _ in range(30)]
+    assert max(found) > 1e-3
+    norm = network.norms[0]
+    with torch.no_grad():
+        hidden = network._layer(0).mix(network.stem(e.x), e.graph)
+    before = norm.running_mean.clone()
+    method.step([e], 0.0)  # moves towards the statistics of the graph as it is, once, whatever the views are
+    torch.testing.assert_close(norm.running_mean, 0.9 * before + 0.1 * hidden.mean(dim=0), rtol=1e-4, atol=1e-5)

@@ -157,6 +157,8 @@ class Explorer(BaseTransform):
 
     #: Whether `propose` needs the risk: true for explorers that follow its gradient with respect to edge weights.
     needs_risk = False
+    #: Whether its views have features of their own.
+    changes_features = False
     #: Whether explorers of this kind may work at the same time, each in a thread: they share nothing but what `look`
     #: computed, and draw from their own generator alone.
     side_by_side = False

@@ -48,6 +48,7 @@ class FeatureExplorer(Explorer):
 
     needs_risk = True
     side_by_side = True
+    changes_features = True
 
     def __init__(
         self, *, kind: str = "shift", bound: float | None = None, aim: str | None = None, seed: int = 0
@@ -143,6 +144,7 @@ class MixedExplorer(Explorer):
 
     needs_risk = True
     side_by_side = True
+    changes_features = True
 
     def __init__(
         self, edits_per_node: int = 5, *, kind: str = "shift", bound: float | None = None, aim: str | None = None,

@@ -20,7 +20,7 @@ from graphshift.methods.base import Method
 from graphshift.randomness import rng_state, set_rng_state
 from graphshift.risks import difference_rewards, eerm_objective, objective_weights, variance
 
-__all__ = ["EERMMethod", "computed_once", "frozen_statistics"]
+__all__ = ["EERMMethod", "computed_once", "frozen_statistics", "running_statistics"]
 
 Result = TypeVar("Result")
 
@@ -94,6 +94,7 @@ class EERMMethod(Method):
                 explorer.reset()
         # θ is fixed until line 9, so what needs no edges is computed once for all T · K views.
         stems = [self.backbone.stem(environment.x) for environment in environments]
+        self._keep_statistics(environments, stems)
         for _ in range(self.inner_steps - 1):  # t = 1 … T − 1
             self._explore(environments, stems)
         beta = self.beta if self.beta_end is None else self.beta + (self.beta_end - self.beta) * progress
@@ -106,6 +107,13 @@ class EERMMethod(Method):
             "loss": float(eerm_objective(risks, beta)), "variance": float(variance(risks)),
             "risk": float(risks.mean()), "beta": beta,
         }  # fmt: skip
+
+    def _keep_statistics(self, environments: Sequence[Environment], stems: Sequence[Tensor]) -> None:
+        """Batch normalisation's running statistics of the graphs as they are, if views will be measured by them."""
+        if any(explorer.changes_features for explorer in self._all_explorers()):
+            with torch.no_grad():
+                for environment, stem in zip(environments, stems, strict=True):
+                    self.backbone.propagate(stem.detach(), environment.graph)
 
     def explore(self, environments: Sequence[Environment]) -> tuple[list[list[View]], Tensor]:
         """One step of the explorers alone (lines 4 to 6): each environment's views, and the risks of all of them.
@@ -177,7 +185,8 @@ class EERMMethod(Method):
             def risk(
                 graph: Graph, change: Change | None = None, environment: Environment = environment, stem: Tensor = stem
             ) -> Tensor:  # fmt: skip
-                with frozen_statistics(self.backbone), computed_once(self.backbone):
+                kept = frozen_statistics if change is None else running_statistics
+                with kept(self.backbone), computed_once(self.backbone):
                     h = stem.detach() if change is None else self.backbone.stem(change(environment.x))
                     output = self.backbone.propagate(h, graph.to(stem.device))
                 return environment.risk(output)
@@ -199,9 +208,12 @@ class EERMMethod(Method):
         return list(self._pool.map(lambda job: job(), jobs))
 
     def _risk(self, environment: Environment, stem: Tensor, view: View) -> Tensor:
-        if view.change is not None:
-            stem = self.backbone.stem(view.change(environment.x))
-        risk = environment.risk(self.backbone.propagate(stem, view.graph.to(stem.device)))
+        if view.change is None:
+            risk = environment.risk(self.backbone.propagate(stem, view.graph.to(stem.device)))
+        else:
+            with running_statistics(self.backbone):
+                stem = self.backbone.stem(view.change(environment.x))
+                risk = environment.risk(self.backbone.propagate(stem, view.graph.to(stem.device)))
         if self.low_memory:
             view.forget()
         return risk
@@ -275,3 +287,20 @@ def frozen_statistics(module: nn.Module) -> Iterator[None]:
     finally:
         for norm in norms:
             norm.track_running_stats = True
+
+
+@contextmanager
+def running_statistics(module: nn.Module) -> Iterator[None]:
+    """Batch normalisation by the statistics kept from the graphs as they are, which is what a shifted graph meets.
+
+    By its own, a view whose columns are all shifted alike would not differ from the graph at all.
+    """
+    norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._NormBase) and m.training]
+    norms = [norm for norm in norms if norm.running_mean is not None]
+    for norm in norms:
+        norm.training = False
+    try:
+        yield
+    finally:
+        for norm in norms:
+            norm.training = True
