@@ -67,26 +67,34 @@ def test_the_estimated_prior_is_the_true_one_and_of_largest_likelihood(new: list
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
 
 
-def test_calibration_finds_temperature_and_biases() -> None:
-    generator = torch.Generator().manual_seed(0)
-    scores = 3 * torch.randn(20_000, 3, generator=generator, dtype=torch.float64)
-    bias = torch.tensor([0.5, -0.7, 0.2], dtype=torch.float64)
-    labels = torch.multinomial((scores / 2.5 + bias).softmax(dim=1), 1, generator=generator).squeeze(1)
-    found = calibrated_to(scores.log_softmax(dim=1), labels, 3)
-    assert found.temperature == pytest.approx(2.5, rel=0.03)
-    torch.testing.assert_close(found.bias, bias - bias.mean(), atol=0.05, rtol=0)
-    shares = torch.bincount(labels, minlength=3) / labels.numel()
-    torch.testing.assert_close(found.prior, shares.double())
-    probabilities = found.probabilities(scores)
+@pytest.mark.parametrize("sharpness", [0.5, 1.0, 2.0])
+def test_calibration_undoes_what_makes_estimates_wrong(sharpness: float) -> None:
+    """Scores that are too flat or too sharp by a factor: the temperature that finds shares best takes it out."""
+    graphs = [drawn(prior, 4000, seed) for seed, prior in enumerate([[0.2, 0.2, 0.6], [0.1, 0.6, 0.3]])]
+    scores = [sharpness * posterior(points, OLD).log() for points, _ in graphs]
+    found = calibrated_to(scores, [labels for _, labels in graphs], OLD)
+    assert found.temperature == pytest.approx(sharpness, rel=0.2)
+    assert found.error < 0.03
+    labels = torch.cat([labels for _, labels in graphs])
+    probabilities = found.probabilities(torch.cat(scores))
     for i in range(3):
         torch.testing.assert_close(found.confusion[i], probabilities[labels == i].mean(dim=0))
-    torch.testing.assert_close(probabilities.mean(dim=0), shares.double(), atol=1e-3, rtol=0)
-    assert vars(Calibration.from_json(json.loads(json.dumps(found.to_json())))).keys() == vars(found).keys()
+    assert found.nodes.tolist() == torch.bincount(labels).tolist()
+    again = Calibration.from_json(json.loads(json.dumps(found.to_json())))
+    assert again.to_json() == found.to_json()
+
+
+def test_several_priors_are_estimated_at_once() -> None:
+    points, _ = drawn([0.1, 0.2, 0.7], 500, 0)
+    several = torch.stack([posterior(points, OLD), (2 * posterior(points, OLD).log()).softmax(dim=1)])
+    together, _ = estimated_prior(several, OLD)
+    for one, probabilities in zip(together, several, strict=True):
+        torch.testing.assert_close(one, estimated_prior(probabilities, OLD)[0], atol=1e-5, rtol=0)
 
 
 def calibration(count: int = 3000, seed: int = 0) -> Calibration:
     points, labels = drawn(OLD.tolist(), count, seed)
-    return calibrated_to(posterior(points, OLD).log(), labels, 3)
+    return calibrated_to([posterior(points, OLD).log()], [labels], OLD)
 
 
 def test_a_shift_of_the_prior_alone_is_accepted_and_others_are_refused() -> None:
@@ -103,10 +111,17 @@ def test_a_shift_of_the_prior_alone_is_accepted_and_others_are_refused() -> None
 
 def test_what_cannot_be_calibrated_is_refused() -> None:
     points, labels = drawn(OLD.tolist(), 300, 0)
-    few = calibrated_to(posterior(points, OLD).log()[labels < 2], labels[labels < 2], 3)
+    scores = posterior(points, OLD).log()
+    few = calibrated_to([scores[labels < 2]], [labels[labels < 2]], OLD)
     assert "class 2 has 0 labelled nodes" in str(few.prior_on(posterior(points, OLD).log())[1])
-    blind = calibrated_to(torch.full((300, 3), -np.log(3.0), dtype=torch.float64), labels, 3)
-    assert "hardly tells some classes apart" in str(blind.prior_on(posterior(points, OLD).log())[1])
+    blind = calibrated_to([OLD.log().repeat(300, 1)], [labels], OLD)
+    assert "hardly tells some classes apart" in str(blind.prior_on(scores)[1])
+    absent = calibrated_to([scores], [labels], torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64))
+    assert "class 2 is not in training" in str(absent.prior_on(scores)[1])
+    most, which = drawn([0.9, 0.05, 0.05], 300, 1)
+    wrong = calibrated_to([posterior(most, OLD).log()], [2 - which], OLD)
+    assert wrong.error > 0.2
+    assert "on the validation graphs it would be" in str(wrong.prior_on(scores)[1])
 
 
 @pytest.mark.parametrize("name", ["gcn", "sage", "gat"])
@@ -176,13 +191,14 @@ def test_two_classes_are_adapted_alike() -> None:
     test = made(0.1, 2, "test")
     assert fitted.score(test, adapt="prior") > fitted.score(test) + 0.02
     probabilities = np.asarray(fitted.predict_proba(test, adapt="prior"))
-    assert probabilities[:, 0].mean() == pytest.approx(0.1, abs=0.03)
+    before = np.asarray(fitted.predict_proba(test))[:, 0].mean()
+    assert abs(probabilities[:, 0].mean() - 0.1) < 0.7 * abs(before - 0.1)  # the network's own errors stay
 
 
 def test_held_out_nodes_calibrate_where_there_is_no_validation_graph() -> None:
     train = shifted(1000, OLD.tolist(), 0, "train")
     assert gs.ERM("mlp", epochs=5, selection="id_val").fit(train).calibrations_[""].nodes.sum() == 200
-    alone = gs.ERM("mlp", epochs=5, selection="last").fit(train)
+    alone = gs.ERM("mlp", epochs=100, lr=0.02, selection="last").fit(train)
     with pytest.raises(GraphshiftError, match="the model is not calibrated: fit it with a validation graph"):
         alone.predict(train, adapt="prior")
     alone.calibrate(shifted(500, OLD.tolist(), 1, "later"))

@@ -7,6 +7,7 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from graphshift.sparse import (
     Pattern,
+    Shifted,
     Sparse,
     _csr,
     _gather_multiply,
@@ -265,3 +266,18 @@ def test_values_that_are_learned_are_transposed_anew() -> None:
         torch.testing.assert_close(found, as_dense(pattern, value.detach()).t() @ outer)
         with torch.no_grad():
             value.mul_(3)
+
+
+def test_a_shifted_matrix_is_not_filled_in() -> None:
+    torch.manual_seed(0)
+    dense = torch.randn(6, 4, dtype=torch.float64) * (torch.rand(6, 4) < 0.4)
+    shift = torch.randn(4, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    found = Shifted(Sparse.from_torch(dense.to_sparse_csr()), shift)
+    expected = (dense + shift) @ weight
+    torch.testing.assert_close(found @ weight, expected)
+    torch.testing.assert_close(found.to(torch.device("cpu")).to_dense(), dense + shift)
+    cotangent = torch.randn(6, 3, dtype=torch.float64)
+    ours = torch.autograd.grad((found @ weight * cotangent).sum(), (shift, weight))
+    for one, other in zip(ours, torch.autograd.grad((expected * cotangent).sum(), (shift, weight)), strict=True):
+        torch.testing.assert_close(one, other)

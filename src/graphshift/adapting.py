@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,11 +23,13 @@ ADAPTATIONS: dict[str, str] = {
     "prior": "the class prior re-estimated on the graph that is predicted (Saerens et al., 2002)",
 }
 
-_STEPS, _CLOSE = 5_000, 1e-8  # of expectation maximisation
+_STEPS, _CLOSE = 2_000, 1e-7  # of expectation maximisation
+_TEMPERATURES = torch.logspace(-2, 2, 17, base=2, dtype=torch.float64)  # a quarter to four
+_KEEP_ONE = 0.02  # what a factor of e away from temperature 1 has to win
+_MOST = 5_000  # nodes of a graph that are looked at to calibrate
 _FEWEST = 5  # labelled nodes of each class, to calibrate on
 _LEAST_SINGULAR = 0.05  # of the confusion matrix: below, classes cannot be told apart
-_FURTHEST = 0.2  # total variation between two estimates of one prior that do not contradict each other
-_RIDGE = 1e-4  # of the calibration's biases, which without it run away where a class is always right
+_FURTHEST = 0.2  # total variation between two estimates of one prior, or an estimate and the truth
 
 
 def parts_of(adapt: str | None) -> tuple[str, ...]:
@@ -67,28 +69,29 @@ def own_statistics(module: nn.Module) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Turns a model's class scores into probabilities that hold on labelled data it was not trained on.
+    """Probabilities with which class priors are estimated well: softmax(z / T), and the training prior they belong to.
 
-    p(y | x) = softmax(z_y / T + b_y): temperature and biases of least negative log-likelihood (bias-corrected
-    temperature scaling, Alexandari et al., 2020). They belong to the class prior of the nodes that they were fitted to.
+    The temperature T is the one with which the shares of classes on labelled validation graphs are found best without
+    looking at the labels. (Temperatures of largest likelihood were tried and do worse: where validation nodes are
+    harder than training ones they flatten probabilities, and estimates overshoot.)
 
     Attributes:
         temperature: T.
-        bias: b, ``[classes]``.
-        prior: shares of the classes among those nodes.
-        confusion: mean p(j | x) of the nodes of class i, ``[classes, classes]``.
+        prior: shares of the classes in training.
+        confusion: mean p(j | x) of the validation nodes of class i, ``[classes, classes]``.
         nodes: how many of each class there were.
+        error: total variation between estimated and true shares on the validation graphs.
     """
 
     temperature: float
-    bias: Tensor
     prior: Tensor
     confusion: Tensor
     nodes: Tensor
+    error: float
 
     def probabilities(self, scores: Tensor) -> Tensor:
         """Of class scores (logarithms of probabilities, up to a constant for each node), ``[n, classes]``."""
-        return (scores / self.temperature + self.bias).softmax(dim=1)
+        return (scores / self.temperature).softmax(dim=1)
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -97,8 +100,8 @@ class Calibration:
     @classmethod
     def from_json(cls, note: dict[str, Any]) -> Calibration:
         """What :meth:`to_json` gave."""
-        tensors = {n: torch.tensor(note[n], dtype=torch.float64) for n in ("bias", "prior", "confusion", "nodes")}
-        return cls(temperature=float(note["temperature"]), **tensors)
+        tensors = {n: torch.tensor(note[n], dtype=torch.float64) for n in ("prior", "confusion", "nodes")}
+        return cls(temperature=float(note["temperature"]), error=float(note["error"]), **tensors)
 
     def prior_on(self, scores: Tensor) -> tuple[Tensor, str | None]:
         """The class prior of unlabelled nodes, and why it cannot be trusted; None if it can.
@@ -107,19 +110,20 @@ class Calibration:
         :func:`estimated_prior`), and the one that makes the mean prediction what the confusion matrix says it should
         be (Lipton et al., 2018). Where they contradict each other, something else has shifted too.
         """
-        found, converged = estimated_prior(self.probabilities(scores), self.prior)
+        probabilities = self.probabilities(scores)
+        found, converged = estimated_prior(probabilities, self.prior)
         if float(self.nodes.min()) < _FEWEST:
-            which = int(self.nodes.argmin())
-            return (
-                found,
-                f"class {which} has {int(self.nodes.min())} labelled nodes to calibrate on, fewer than {_FEWEST}",
-            )
-        values = torch.linalg.svdvals(self.confusion)
-        if float(values[-1]) < _LEAST_SINGULAR:
-            return found, f"the model hardly tells some classes apart (smallest singular value {float(values[-1]):.2g})"
+            which, count = int(self.nodes.argmin()), int(self.nodes.min())
+            return found, f"class {which} has {count} labelled nodes to calibrate on, fewer than {_FEWEST}"
+        if not float(self.prior.min()):
+            return found, f"class {int(self.prior.argmin())} is not in training"
+        if (least := float(torch.linalg.svdvals(self.confusion)[-1])) < _LEAST_SINGULAR:
+            return found, f"the model hardly tells some classes apart (smallest singular value {least:.2g})"
+        if self.error > _FURTHEST:
+            return found, f"on the validation graphs it would be {self.error:.2f} off (at most {_FURTHEST} is accepted)"
         if not converged:
             return found, f"no estimate was reached in {_STEPS:,} steps"
-        other = torch.linalg.solve(self.confusion.t(), self.probabilities(scores).mean(dim=0))
+        other = torch.linalg.solve(self.confusion.t(), probabilities.mean(dim=0))
         apart = 0.5 * float((found - other).abs().sum())
         if apart > _FURTHEST:
             return found, (
@@ -129,34 +133,27 @@ class Calibration:
         return found, None
 
 
-def calibrated_to(scores: Tensor, labels: Tensor, classes: int) -> Calibration:
-    """Fits temperature and biases to labelled nodes.
+def calibrated_to(scores: Sequence[Tensor], labels: Sequence[Tensor], prior: Tensor) -> Calibration:
+    """Finds the temperature on labelled graphs that the model was not trained on.
 
     Args:
-        scores: logarithms of the model's probabilities, ``[n, classes]``, float64.
-        labels: ``[n]``.
-        classes: how many there are; not all need be there.
+        scores: of each graph logarithms of the model's probabilities, ``[n, classes]``, float64.
+        labels: of each graph, ``[n]``.
+        prior: shares of the classes in training.
     """
-    log_temperature = torch.zeros((), dtype=torch.float64, requires_grad=True)
-    bias = torch.zeros(classes, dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.LBFGS([log_temperature, bias], max_iter=200, line_search_fn="strong_wolfe")
-
-    def closure() -> Tensor:
-        optimizer.zero_grad()
-        log_likelihood = (scores * torch.exp(-log_temperature) + bias).log_softmax(dim=1)
-        loss = -log_likelihood.gather(1, labels.unsqueeze(1)).mean() + _RIDGE * (
-            bias.square().sum() + log_temperature.square()
-        )
-        loss.backward()
-        return loss
-
-    with torch.enable_grad():
-        optimizer.step(closure)
-    nodes = torch.bincount(labels, minlength=classes).double()
-    temperature, bias = float(log_temperature.detach().exp()), (bias - bias.mean()).detach()
-    found = Calibration(temperature, bias, nodes / nodes.sum(), torch.eye(classes).double(), nodes)
-    confusion = torch.zeros(classes, classes, dtype=torch.float64).index_add_(0, labels, found.probabilities(scores))
-    return replace(found, confusion=confusion / nodes.clamp(min=1).unsqueeze(1))
+    errors = torch.zeros_like(_TEMPERATURES)
+    for own, truth in zip(scores, labels, strict=True):
+        few = torch.randperm(own.shape[0], generator=torch.Generator().manual_seed(0))[:_MOST]
+        tried = (own[few] / _TEMPERATURES.view(-1, 1, 1)).softmax(dim=2)
+        shares = torch.bincount(truth[few], minlength=prior.numel()).double() / few.numel()
+        errors += 0.5 * (estimated_prior(tried, prior)[0] - shares).abs().sum(dim=1) / len(scores)
+    best = int((errors + _KEEP_ONE * _TEMPERATURES.log().abs()).argmin())
+    together, truth = torch.cat(list(scores)), torch.cat(list(labels))
+    nodes = torch.bincount(truth, minlength=prior.numel()).double()
+    probabilities = (together / _TEMPERATURES[best]).softmax(dim=1)
+    confusion = torch.zeros(prior.numel(), prior.numel(), dtype=torch.float64).index_add_(0, truth, probabilities)
+    confusion = confusion / nodes.clamp(min=1).unsqueeze(1)
+    return Calibration(float(_TEMPERATURES[best]), prior, confusion, nodes, float(errors[best]))
 
 
 def estimated_prior(probabilities: Tensor, prior: Tensor) -> tuple[Tensor, bool]:
@@ -165,12 +162,12 @@ def estimated_prior(probabilities: Tensor, prior: Tensor) -> tuple[Tensor, bool]
     π_j ← mean over nodes of p_j(x) π_j / π⁰_j, normalised for each node; from π = π⁰. Whether it settled is told too.
 
     Args:
-        probabilities: of every node under the old prior, ``[n, classes]``.
+        probabilities: of every node under the old prior, ``[n, classes]``; or of several models, ``[…, n, classes]``.
         prior: π⁰, the old one.
     """
-    found = prior.clone()
+    found = prior.expand(*probabilities.shape[:-2], -1)
     for _ in range(_STEPS):
-        new = reweighted(probabilities, prior, found).mean(dim=0)
+        new = reweighted(probabilities, prior, found.unsqueeze(-2)).mean(dim=-2)
         change = float((new - found).abs().max())
         found = new
         if change < _CLOSE:
@@ -182,4 +179,4 @@ def reweighted(probabilities: Tensor, old: Tensor, new: Tensor) -> Tensor:
     """Probabilities under another prior: p_j(x) π_j / π⁰_j, normalised; a class that was never there stays out."""
     weight = torch.where(old > 0, new / old.clamp(min=torch.finfo(old.dtype).tiny), 0.0)
     raised = probabilities * weight
-    return raised / raised.sum(dim=1, keepdim=True).clamp(min=torch.finfo(raised.dtype).tiny)
+    return raised / raised.sum(dim=-1, keepdim=True).clamp(min=torch.finfo(raised.dtype).tiny)

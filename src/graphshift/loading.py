@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
 from torch import nn
 
 from graphshift._version import __version__
@@ -42,6 +43,7 @@ def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Mode
         task, features = Task(**note["task"]), int(note["features"])
         history = {"best_epoch_": note["best_epoch"], "best_score_": note["best_score"], "seconds_": note["seconds"]}
         own = note["own_backbone"]
+        prior = torch.tensor(note.get("prior", []), dtype=torch.float64)
         calibrations = {mode: Calibration.from_json(one) for mode, one in note.get("calibrations", {}).items()}
     except GraphshiftError:
         raise
@@ -65,7 +67,7 @@ def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Mode
             f"{folder / 'weights.safetensors'}: does not fit model.json: {' '.join(str(error).split())}"
         ) from None
     model.backbone_, model.task_, model.n_features_in_ = network.to(device).eval(), task, features
-    model.history_, model.calibrations_ = [], calibrations
+    model.history_, model.prior_, model.calibrations_ = [], prior, calibrations
     for name, value in history.items():
         setattr(model, name, value)
     return model

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from graphshift import native
 
-__all__ = ["Pattern", "Sparse"]
+__all__ = ["Pattern", "Shifted", "Sparse"]
 
 # torch warns once in every process that CSR is in beta; the user can do nothing about it.
 warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
@@ -129,6 +129,30 @@ class Sparse:
         """``(self + diag(diagonal)) @ dense`` in one pass; the diagonal is a constant, ``[rows]``."""
         result: Tensor = _Product.apply(self.value, dense, self, diagonal)
         return result
+
+
+class Shifted(Sparse):
+    """A sparse matrix, and a number for each column that is added in every row; it is not filled in.
+
+    Args:
+        matrix: what is shifted.
+        shift: ``[columns]``; may require a gradient.
+    """
+
+    def __init__(self, matrix: Sparse, shift: Tensor) -> None:
+        super().__init__(matrix.pattern, matrix.value)
+        self.shift = shift
+
+    def to(self, device: torch.device) -> Shifted:
+        """The same on another device."""
+        return Shifted(super().to(device), self.shift.to(device))
+
+    def to_dense(self) -> Tensor:
+        """A dense tensor."""
+        return super().to_dense() + self.shift
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        return super().__matmul__(dense) + self.shift @ dense
 
 
 class _Product(torch.autograd.Function):

@@ -14,7 +14,7 @@ from graphshift.errors import GraphshiftError
 from graphshift.explorers.base import Change, Explorer, Features, Risk, SharedRisk, View, as_graph
 from graphshift.explorers.gradient import AIMS, Gradient
 from graphshift.graphs import Graph
-from graphshift.sparse import Sparse
+from graphshift.sparse import Shifted, Sparse
 
 __all__ = ["KINDS", "FeatureExplorer", "MixedExplorer"]
 
@@ -189,6 +189,8 @@ class _Columns:
 
     def __call__(self, x: Features) -> Features:
         if isinstance(x, Sparse):
+            if self.added:
+                return Shifted(x, self.moved)
             return Sparse(x.pattern, x.value * (1 + self.moved)[x.pattern.col])
         return x + self.moved if self.added else x * (1 + self.moved)
 
@@ -243,12 +245,13 @@ def _flipped(x: Features, gains: Tensor, bound: float) -> Change:
 
 
 def _deviation(x: Features) -> Tensor:
-    if isinstance(x, Sparse):
-        raise GraphshiftError(
-            "explorer 'features' cannot shift sparse features, which would fill them in; choose kind 'scale', 'mask' "
-            "or 'flip'."
-        )
-    return x.std(dim=0, correction=0)
+    """The standard deviation of every column; of sparse features from their non-zeros alone."""
+    if isinstance(x, Tensor):
+        return x.std(dim=0, correction=0)
+    col, zeros = x.pattern.col.long(), torch.zeros(x.shape[1], dtype=x.dtype, device=x.device)
+    mean = zeros.index_add(0, col, x.value) / x.shape[0]
+    square = zeros.index_add(0, col, x.value.square()) / x.shape[0]
+    return (square - mean.square()).clamp(min=0).sqrt()
 
 
 def _gradient(value: Tensor, leaf: Tensor) -> Tensor:

@@ -50,6 +50,7 @@ class Model(BaseEstimator, ABC):
         history_: one dict of numbers for each epoch.
         seconds_: spent in training and validation.
         also_: what further rules chose in the same training, by name.
+        prior_: shares of the classes in training; empty in regression.
         calibrations_: what ``adapt="prior"`` needs; see :meth:`calibrate`.
     """
 
@@ -64,6 +65,7 @@ class Model(BaseEstimator, ABC):
     history_: list[dict[str, Any]]
     seconds_: float
     also_: dict[str, Choice]
+    prior_: Tensor
     calibrations_: dict[str, Calibration]
 
     def fit(
@@ -113,11 +115,12 @@ class Model(BaseEstimator, ABC):
         self.backbone_, self.task_, self.n_features_in_ = backbone.eval(), task, training[0].num_features
         self.best_epoch_, self.best_score_ = result.best_epoch, result.best_score
         self.history_, self.seconds_, self.also_ = result.history, result.seconds, result.also
+        self.prior_ = _shares(training, task)
         self.calibrate(validation or (select_by if settings.selection == "id_val" else ()))
         return self
 
     def calibrate(self, graphs: Graphs) -> None:
-        """Fits probabilities to labelled graphs that the model was not trained on: ``adapt="prior"`` needs them.
+        """Fits a temperature to labelled graphs that the model was not trained on: ``adapt="prior"`` needs it.
 
         ``fit`` does this on the validation graphs, or on the training nodes that were held out.
         """
@@ -132,7 +135,7 @@ class Model(BaseEstimator, ABC):
                 output = self._output(environment.to(self._device()), parts_of(mode or None))
                 scores.append(self.task_.class_scores(output)[environment.counted.cpu()])
                 labels.append(environment.y[environment.counted].cpu())
-            self.calibrations_[mode] = calibrated_to(torch.cat(scores), torch.cat(labels), self.task_.num_classes)
+            self.calibrations_[mode] = calibrated_to(scores, labels, self.prior_)
 
     @overload
     def predict(self, graphs: Environment | Data, *, adapt: str | None = None) -> NDArray[Any]: ...
@@ -214,6 +217,7 @@ class Model(BaseEstimator, ABC):
                 "task": {"kind": self.task_.kind, "num_classes": self.task_.num_classes, "metric": self.task_.metric},
                 "features": self.n_features_in_, "best_epoch": self.best_epoch_, "best_score": self.best_score_,
                 "seconds": self.seconds_,
+                "prior": self.prior_.tolist(),
                 "calibrations": {mode: found.to_json() for mode, found in self.calibrations_.items()},
             },
         )  # fmt: skip
@@ -281,6 +285,14 @@ class Model(BaseEstimator, ABC):
             )
             return output
         return self.task_.output_of(reweighted(calibration.probabilities(scores), calibration.prior, prior))
+
+
+def _shares(environments: Sequence[Environment], task: Task) -> Tensor:
+    """The shares of the classes among the nodes that count."""
+    if not task.is_classification:
+        return torch.empty(0, dtype=torch.float64)
+    labels = torch.cat([e.y[e.counted].cpu() for e in environments if e.y is not None])
+    return torch.bincount(labels, minlength=task.num_classes).double() / labels.numel()
 
 
 def new_backbone(backbone: str | nn.Module, settings: Settings, features: int, task: Task) -> Backbone:
