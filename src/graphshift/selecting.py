@@ -7,6 +7,7 @@ from statistics import fmean
 
 import torch
 
+from graphshift.backbones import Backbone
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
 from graphshift.explorers import Gradient, SharedRisk
@@ -15,7 +16,7 @@ from graphshift.methods import Method
 from graphshift.methods.eerm import computed_once
 from graphshift.randomness import derive_seed
 
-__all__ = ["SELECTIONS", "explored_score", "further_rules", "mean_score", "selection_environments"]
+__all__ = ["SELECTIONS", "explored_score", "further_rules", "mean_score", "misled", "selection_environments"]
 
 #: The named rules for choosing the epoch whose weights are kept.
 SELECTIONS: dict[str, str] = {
@@ -27,7 +28,6 @@ SELECTIONS: dict[str, str] = {
 }
 
 _HELD_OUT = 0.2
-_EDITED = 0.1  # of a validation graph's edges, at least one: how far `explored` goes
 
 
 def selection_environments(
@@ -97,14 +97,25 @@ def explored_score(method: Method, environments: Sequence[Environment], epoch: i
     """The mean score of the present model after edits that raise its risk: what it is worth where shortcuts break.
 
     Validation data near the training data choose the model that leans on shortcuts most. Here the pairs that the model
-    leans on most, to first order, are flipped first (see :class:`~graphshift.explorers.Gradient`), for a tenth of the
-    edges. A backbone that does not look at edges has the plain score.
+    leans on most, to first order, are flipped first (see :func:`misled`). A backbone that does not look at edges has
+    the plain score.
     """
-    return mean_score(method, [_edited(method, e, derive_seed(epoch, i)) for i, e in enumerate(environments)], epoch)
+    edited = [misled(method.backbone, e, derive_seed(epoch, i)) for i, e in enumerate(environments)]
+    return mean_score(method, edited, epoch)
 
 
-def _edited(method: Method, environment: Environment, seed: int) -> Environment:
-    backbone = method.backbone.eval()
+def misled(backbone: Backbone, environment: Environment, seed: int = 0) -> Environment:
+    """The environment after the edits that raise a trained model's risk most, to first order.
+
+    At most as many pairs are flipped as there are edges: enough for models that lean on edges to part from those that
+    do not. (With a tenth of that they hardly do.)
+
+    Args:
+        backbone: the model.
+        environment: with labels.
+        seed: of the pairs that are tried besides the edges.
+    """
+    backbone.eval()
     with torch.no_grad():
         stem = backbone.stem(environment.x)
 
@@ -113,7 +124,7 @@ def _edited(method: Method, environment: Environment, seed: int) -> Environment:
             return environment.risk(backbone.propagate(stem, graph.to(stem.device)))
 
     edges = environment.graph.num_edges // (2 if environment.graph.undirected else 1)
-    explorer = Gradient(1, aim="raise", budget=max(round(_EDITED * edges), 1), seed=seed)
+    explorer = Gradient(1, aim="raise", budget=max(edges, 1), seed=seed)
     try:
         view = explorer.propose(environment.graph, SharedRisk(risk))
     except GraphshiftError:  # nothing that edges could do to the risk

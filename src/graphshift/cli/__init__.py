@@ -18,6 +18,7 @@ from graphshift.cli.bench import bench
 from graphshift.cli.compare import compare
 from graphshift.cli.data import data_app
 from graphshift.cli.fit import fit
+from graphshift.cli.recommend import recommend
 from graphshift.cli.reproduce import reproduce
 from graphshift.cli.show import demo, toy
 from graphshift.cli.use import init, predict, score
@@ -45,7 +46,7 @@ def _stoppable(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for command in (fit, score, predict, init, compare, reproduce, toy, demo, bench):
+for command in (fit, score, predict, init, compare, recommend, reproduce, toy, demo, bench):
     app.command()(_stoppable(command))
 for registered in data_app.registered_commands:
     if registered.callback is not None:

@@ -48,7 +48,7 @@ def flat(records: Sequence[Mapping[str, Any]], selection: str) -> list[dict[str,
         )  # fmt: skip
         common = {name: record[name] for name in names} | {
             "selection": selection, "best_epoch": chosen["epoch"], "selection_score": chosen["score"],
-            "val": chosen["val"], "train": chosen.get("train"),
+            "val": chosen["val"], "misled": chosen.get("misled"), "train": chosen.get("train"),
             "train_without_spurious": chosen.get("train_without_spurious"), "curve": record.get("curve"),
         }  # fmt: skip
         ways: dict[str | None, Any] = {None: {"tests": chosen["tests"], "refused": {}}} | chosen.get("adapted", {})

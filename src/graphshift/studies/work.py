@@ -19,6 +19,7 @@ from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.fitting import peak_rss_mb
 from graphshift.models import Model, make_model
+from graphshift.selecting import misled
 from graphshift.settings import validated
 from graphshift.studies.facts import load_data
 from graphshift.studies.jobs import Job
@@ -96,6 +97,8 @@ def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
             "tests": {e.name: _finite(model.score(e), e.name) for e in data.tests} if final else {},
         }  # fmt: skip
         if final:
+            misled_val = [model.score(misled(model.backbone_, e)) for e in data.val]
+            selections[rule]["misled"] = fmean(misled_val) if misled_val else None
             selections[rule] |= _on_training(model, data) | _adapted(model, data, job.adapt)
     variances = [row["variance"] for row in model.history_ if "variance" in row]
     return {

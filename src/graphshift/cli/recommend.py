@@ -1,0 +1,151 @@
+"""``graphshift recommend``: which method, backbone and explorer to use on your data."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphshift.cli.options import SHORT, DataDir, Force, Json, Options, dataset_options, read_toml, toml_dataset
+from graphshift.errors import GraphshiftError
+
+if TYPE_CHECKING:
+    from graphshift.studies.recommending import Recommendation, Size
+    from graphshift.studies.running import Study
+
+_UNITS = {"": 60.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def recommend(
+    dataset: Annotated[
+        str, typer.Argument(metavar="DATASET", help="a dataset's name, or a TOML file with tables of your own")
+    ],
+    *,
+    budget: Annotated[str, typer.Option("--budget", metavar="TIME", help="how long it may take: 90s, 20m, 2h")] = "20m",
+    option: Options = None,
+    data_dir: DataDir = None,
+    workers: Annotated[int, typer.Option("--workers", metavar="N", help="fits at the same time", min=1)] = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="where to write", show_default="recommend/DATASET")
+    ] = None,
+    force: Force = False,
+    json_: Json = False,
+) -> None:
+    """Compare ERM and EERM's explorers on your data in the time you give, and say what to use, with the evidence.
+
+    Arms are chosen on the validation environments; tests, if they have labels, are shown and choose nothing.
+    """
+    from graphshift.report.study_report import write_report
+    from graphshift.studies import recommending, run_study
+    from graphshift.studies.facts import check, load_data
+    from graphshift.training import Interrupted
+
+    seconds = _seconds(budget)
+    options: dict[str, Any] = {}
+    given = dataset
+    if dataset.endswith(".toml"):
+        dataset, options = toml_dataset(read_toml(Path(dataset)), Path(dataset))
+    options |= dataset_options(dataset, option, data_dir)
+    folder = out or Path("recommend") / dataset
+    data = load_data(dataset, options, None)
+    size = None if force else _kept_size(folder)
+    if size is None:
+        arms = recommending.candidates(data)
+        facts = check(recommending.plan_of(dataset, options, data, recommending.Size(1, 0, 1)), data)
+        print("timing a few epochs of every arm …", file=sys.stderr)
+        epochs = facts.settings(arms[0]).epochs
+        size = recommending.chosen_size(recommending.seconds_an_epoch(arms, data, facts), epochs, seconds, workers)
+    plan = recommending.plan_of(dataset, options, data, size)
+    each = f"{size.trials} trials and {size.seeds} seeds each, {size.epochs} epochs a fit"
+    print(f"{len(plan.arms)} arms, {each}", file=sys.stderr)
+    command = ["graphshift", *sys.argv[1:]]
+    try:
+        study = run_study(plan, folder, workers=workers, force=force, progress=True, command=command)
+    except Interrupted as error:
+        again = shlex.join(word for word in command if word != "--force")
+        raise Interrupted(f"{error} Go on with: {again}") from None
+    write_report(study, folder)
+    found = {name: recommending.recommend(study, name) for name in recommending.criteria(study)}
+    lines = {name: fit_command(given, one.settings, option) for name, one in found.items()}
+    if json_:
+        note = {
+            name: {"arm": one.arm, "settings": dict(one.settings), "reason": one.reason, "command": lines[name]}
+            for name, one in found.items()
+        }
+        print(json.dumps(note, indent=2, ensure_ascii=False))
+        return
+    _show(study, found, size, lines, folder)
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|)", text.strip())
+    if not found or not float(found[1]):
+        raise GraphshiftError(f"--budget is {text!r}; expected a time, as 90s, 20m or 2h.")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def _kept_size(folder: Path) -> Size | None:
+    """That of the comparison that is there: timing would choose another the second time, and it could not go on."""
+    from graphshift.storage import read_json
+    from graphshift.studies.recommending import Size
+
+    if not (folder / "plan.json").is_file():
+        return None
+    plan = read_json(folder / "plan.json")
+    try:
+        epochs = plan["arms"][0]["settings"]["epochs"]
+        return Size(len(plan["seeds"]), plan["trials"], epochs)
+    except (KeyError, TypeError, IndexError):
+        raise GraphshiftError(
+            f"{folder}: holds another study; choose another --out, or replace it (--force)."
+        ) from None
+
+
+def fit_command(dataset: str, settings: Any, option: list[str] | None) -> str:
+    """What to type next."""
+    words = ["graphshift", "fit", dataset]
+    for name, value in settings.items():
+        words += [f"--{SHORT.get(name, name).replace('_', '-')}", str(value)]
+    for one in option or []:
+        words += ["-o", one]
+    return shlex.join(words)
+
+
+def _show(
+    study: Study, found: Mapping[str, Recommendation], size: Size, lines: Mapping[str, str], folder: Path
+) -> None:  # fmt: skip
+    from graphshift.report.study_tables import show_difference, show_spread
+    from graphshift.report.tables import LABELS, print_table
+    from graphshift.studies.recommending import CRITERIA, differences
+    from graphshift.studies.statistics import spread
+
+    summary, metric = study.summary, study.summary["metric"]
+    simplest, rows = study.plan.arms[0].name, study.rows(study.plan.selections[0])
+    heads = {"val": "validation", "misled": "after misleading edits", "selection_score": "held-out training nodes"}
+    columns = ["arm"]
+    for name in found:
+        columns += [heads[name], f"against {simplest} (95 %)"]
+    table = []
+    for arm in summary["arms"]:
+        cells = [arm["arm"]]
+        for name in found:
+            against = differences(study, name)
+            own = spread([row[name] for row in rows if row["arm"] == arm["arm"]])
+            shown = arm["arm"] == simplest or arm["arm"] in against
+            difference = vars(against[arm["arm"]]) if arm["arm"] in against else None
+            cells += [show_spread(own, metric) if shown else "–", show_difference(difference, metric)[0]]
+        table.append([*cells, *(show_spread(arm[key], metric) for key in ("mean_test", "worst_test"))])
+    tuned = f"{size.trials} trials of tuning for each" if size.trials else "no tuning: a larger --budget has some"
+    note = f"{size.seeds} seeds, ± standard deviation; {tuned}. Tests are shown and chose nothing."
+    title = f"{summary['dataset']}: {LABELS[metric]}"
+    print_table(title, [*columns, "mean test", "worst test"], table, note=note)
+    for name, one in found.items():
+        print(f"{CRITERIA[name]}, use {one.reason}.")
+        print(f"  {lines[name]}")
+    print(f"everything about this comparison: {folder / 'report.html'}")

@@ -1,0 +1,167 @@
+"""Which method, backbone and explorer to use on a dataset: a small fair comparison in the time there is.
+
+Tests choose nothing, here neither: arms are held against each other on the validation environments, as they are, and
+after edits that mislead each model most. Which of the two to go by is for the user to say: will edges mean the same?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphshift.environments import ShiftDataset
+from graphshift.errors import GraphshiftError
+from graphshift.models import make_model
+from graphshift.studies.facts import Facts
+from graphshift.studies.plan import Arm, Plan
+from graphshift.studies.running import Study
+from graphshift.studies.space import crossed_arms
+from graphshift.studies.statistics import Difference, compare
+
+__all__ = [
+    "CRITERIA", "Recommendation", "Size", "candidates", "chosen_size", "criteria", "differences", "plan_of",
+    "recommend", "seconds_an_epoch",
+]  # fmt: skip
+
+#: Explorers that are tried, and what kind of shift each is for.
+EXPLORERS: dict[str, str] = {
+    "random": "edges that are noise: the model should not depend on single ones",
+    "gradient": "edges that are spurious: they go with the label here and will not elsewhere",
+    "features": "features that are spurious, or measured on another scale elsewhere",
+}
+
+#: What arms are held against each other by: a key of a study's rows, and when to go by it.
+CRITERIA: dict[str, str] = {
+    "val": "If graphs to come differ from training as the validation graphs do",
+    "misled": "If edges may come to mislead",
+    "selection_score": "By held-out training nodes, for there is no validation graph",
+}
+
+_TIMED = 4  # epochs, the first of which is not counted
+_SAFE = 0.8  # of the budget that is planned for
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much a comparison does: seeds of each arm, trials of its tuning, epochs of each fit."""
+
+    seeds: int
+    trials: int
+    epochs: int
+
+    @property
+    def fits(self) -> int:
+        """Of one arm."""
+        return self.seeds + self.trials
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to use, and why.
+
+    Attributes:
+        arm: the arm.
+        settings: what to give ``graphshift fit``: those of the arm and those that tuning chose.
+        simplest: the arm that was preferred unless another is ahead beyond chance: ERM with the dataset's backbone.
+        difference: of this arm and the simplest; None if it is the simplest.
+        reason: in words.
+    """
+
+    arm: str
+    settings: Mapping[str, Any]
+    simplest: str
+    difference: Difference | None
+    reason: str
+
+
+def candidates(data: ShiftDataset) -> list[Arm]:
+    """ERM and EERM with each explorer, on the dataset's backbone and on SAGE; and ERM without edges.
+
+    SAGE weighs a node and its neighbours apart, so it can learn to do without them. If the model without edges is
+    ahead, edges mislead.
+    """
+    own = str(data.defaults.get("backbone", "gcn"))
+    backbones = list(dict.fromkeys([own, "sage"]))
+    return crossed_arms(["erm", "eerm"], backbones, list(EXPLORERS)) + crossed_arms(["erm"], ["mlp"], [])
+
+
+def seconds_an_epoch(arms: Sequence[Arm], data: ShiftDataset, facts: Facts) -> dict[str, float]:
+    """What an epoch of each arm takes here, measured on a few."""
+    found = {}
+    for arm in arms:
+        settings = facts.settings(arm, {"epochs": _TIMED}, selection="val" if data.val else "id_val")
+        model = make_model(settings).fit(data.train, data.val)
+        times = [row["seconds"] for row in model.history_]
+        found[arm.name] = (times[-1] - times[0]) / (len(times) - 1)
+    return found
+
+
+def chosen_size(seconds: Mapping[str, float], epochs: int, budget: float, workers: int) -> Size:
+    """The largest comparison that fits into a budget.
+
+    Args:
+        seconds: that an epoch of each arm takes.
+        epochs: that the dataset's settings ask for.
+        budget: in seconds.
+        workers: fits at the same time.
+    """
+    sizes = [Size(seeds, trials, epochs) for seeds, trials in ((5, 12), (5, 8), (5, 4), (3, 4), (3, 2), (3, 0))]
+    sizes += [Size(3, 0, share) for share in (epochs // 2, epochs // 4) if share >= 20]
+    for size in sizes:
+        needed = sum(seconds.values()) * size.epochs * size.fits / workers
+        if needed <= _SAFE * budget:
+            return size
+    raise GraphshiftError(
+        f"the budget is {budget / 60:.1f} min; the smallest comparison takes about {needed / _SAFE / 60:.1f} min here. "
+        "Give a larger --budget, or more --workers."
+    )
+
+
+def plan_of(dataset: str, options: Mapping[str, Any], data: ShiftDataset, size: Size) -> Plan:
+    """The comparison as a plan."""
+    arms = [Arm(a.name, {**a.settings, "epochs": size.epochs}, a.space, a.baseline) for a in candidates(data)]
+    rules = ("val",) if data.val else ("id_val",)
+    return Plan(dataset, arms, range(size.seeds), options, trials=size.trials, selections=rules)
+
+
+def criteria(study: Study) -> list[str]:
+    """By what arms can be held against each other: :data:`CRITERIA`, as far as there are validation graphs."""
+    return ["val", "misled"] if study.plan.selections == ("val",) else ["selection_score"]
+
+
+def differences(study: Study, criterion: str) -> dict[str, Difference]:
+    """How far each arm is ahead of the simplest by a criterion, pair by pair; by name.
+
+    Edits cannot mislead a model without edges, which says nothing for it: it is left out there.
+    """
+    rows = study.rows(study.plan.selections[0])
+    names = [arm.name for arm in study.plan.arms if any(row["arm"] == arm.name for row in rows)]
+    simplest = study.plan.arms[0].name
+    if simplest not in names:
+        raise GraphshiftError(f"{simplest}: no run finished, so there is nothing to hold the others against.")
+    if criterion == "misled":
+        names = [name for name in names if study.facts.settings(study.plan.arm(name)).backbone != "mlp"]
+    return {name: compare(rows, name, simplest, criterion) for name in names if name != simplest}
+
+
+def recommend(study: Study, criterion: str) -> Recommendation:
+    """The arm that is ahead of the simplest beyond chance by a criterion, by most; else the simplest."""
+    ahead = differences(study, criterion)
+    simplest, rule = study.plan.arms[0].name, study.plan.selections[0]
+    best = max((d for d in ahead.values() if d.decided and d.mean > 0), key=lambda d: d.mean, default=None)
+    chosen = best.arm if best else simplest
+    entry = next(a for a in study.summary["arms"] if a["arm"] == chosen)
+    settings = {**study.plan.arm(chosen).settings, **(entry["chosen"] or {})}
+    if rule != "val":
+        settings["selection"] = rule
+    return Recommendation(chosen, settings, simplest, best, _reason(chosen, entry, best))
+
+
+def _reason(chosen: str, entry: Mapping[str, Any], best: Difference | None) -> str:
+    if best is None:
+        return f"{chosen}: nothing is ahead of it beyond chance, and it is the simplest"
+    kind = EXPLORERS.get(entry["explorer"] or "")
+    if entry["backbone"] == "mlp":
+        kind = "edges that mislead: it does without them"
+    return f"{chosen}: ahead of {best.baseline} beyond chance" + (f"; for {kind}" if kind else "")

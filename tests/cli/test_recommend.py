@@ -1,0 +1,77 @@
+"""``graphshift recommend``: what it prints, that it goes on, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphshift.cli.recommend import _seconds, fit_command
+from graphshift.studies import recommending, running
+
+DATA = ("planted", "-o", "nodes=60", "-o", "environments=4", "-o", "degree=4.0")
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two epochs, two seeds, in this process, whatever the machine's speed."""
+    monkeypatch.setattr(running._Sitting, "_run_in_workers", lambda self, watch: self._run_here(watch, None))
+    monkeypatch.setattr(recommending, "chosen_size", lambda *_: recommending.Size(2, 1, 2))
+    monkeypatch.setattr(recommending, "seconds_an_epoch", lambda *_: {})
+
+
+def test_it_says_what_to_use_and_shows_why(graphshift: Any, tmp_path: Path) -> None:
+    answer = graphshift("recommend", *DATA, "--out", tmp_path / "r")
+    assert answer.status == 0
+    assert "9 arms, 1 trials and 2 seeds each, 2 epochs a fit" in answer.err
+    for words in ("EERM gradient, sage", "after misleading edits", "Tests are shown and chose nothing",
+                  "If graphs to come differ from training as the validation graphs do, use ",
+                  "If edges may come to mislead, use ", "  graphshift fit planted --method "):  # fmt: skip
+        assert words in answer.out
+    assert (tmp_path / "r" / "report.html").is_file()
+
+
+def test_the_same_command_goes_on(graphshift: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = graphshift("recommend", *DATA, "--out", tmp_path / "r", "--json")
+    found = json.loads(first.out)
+    assert list(found) == ["val", "misled"]
+    assert found["val"]["command"].startswith("graphshift fit planted --method ")
+    monkeypatch.setattr(recommending, "chosen_size", lambda *_: pytest.fail("timed again"))
+    ledger = (tmp_path / "r" / "results.jsonl").read_bytes()
+    again = graphshift("recommend", *DATA, "--out", tmp_path / "r", "--json")
+    assert json.loads(again.out) == found
+    assert (tmp_path / "r" / "results.jsonl").read_bytes() == ledger
+
+
+def test_the_command_can_be_run(graphshift: Any, tmp_path: Path) -> None:
+    settings = {"method": "eerm", "backbone": "sage", "explorer": "gradient", "hidden_channels": 4, "epochs": 2}
+    line = fit_command("planted", settings, ["nodes=60"])
+    assert line == (
+        "graphshift fit planted --method eerm --backbone sage --explorer gradient --hidden 4 --epochs 2 -o nodes=60"
+    )
+    assert graphshift(*line.split()[1:], "--out", tmp_path / "run").status == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("20m", 1200), ("20", 1200), ("1.5h", 5400), ("3 min", 180)]
+)
+def test_times_are_read(text: str, seconds: float) -> None:
+    assert _seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "0", "5d", "-3m"])
+def test_other_times_are_refused(text: str, graphshift: Any, tmp_path: Path) -> None:
+    answer = graphshift("recommend", *DATA, f"--budget={text}", "--out", tmp_path / "r")
+    assert answer.status == 2
+    assert "expected a time, as 90s, 20m or 2h" in answer.err
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_folder_with_something_else_is_left_alone(graphshift: Any, tmp_path: Path) -> None:
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "plan.json").write_text("{}")
+    answer = graphshift("recommend", *DATA, "--out", tmp_path / "r")
+    assert answer.status == 2
+    assert "holds another study; choose another --out" in answer.err

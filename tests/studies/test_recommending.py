@@ -1,0 +1,127 @@
+"""What to use: sizes that fit a budget, arms held against the simplest, and no test that chooses."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+import graphshift as gs
+from graphshift.errors import GraphshiftError
+from graphshift.selecting import misled
+from graphshift.settings import validated
+from graphshift.studies import Study, run_study
+from graphshift.studies.facts import check
+from graphshift.studies.recommending import (
+    Size,
+    candidates,
+    chosen_size,
+    criteria,
+    differences,
+    plan_of,
+    recommend,
+    seconds_an_epoch,
+)
+from tiny_studies import OPTIONS
+
+NAMES = ["ERM, gcn", "EERM random, gcn", "EERM gradient, gcn", "EERM features, gcn", "ERM, sage", "EERM random, sage",
+         "EERM gradient, sage", "EERM features, sage", "ERM, mlp"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data() -> gs.ShiftDataset:
+    return gs.load("planted", **OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def study(data: gs.ShiftDataset) -> Study:
+    return run_study(plan_of("planted", OPTIONS, data, Size(3, 0, 2)), workers=0, threads=1)
+
+
+def test_arms_are_methods_explorers_and_backbones(data: gs.ShiftDataset) -> None:
+    assert [arm.name for arm in candidates(data)] == NAMES
+    structure = candidates(gs.load("planted-structure", nodes=60))  # whose own backbone is sage
+    assert [arm.name for arm in structure] == [*NAMES[4:8], "ERM, mlp"]
+
+
+@pytest.mark.parametrize(
+    ("budget", "expected"),
+    [(10_000, Size(5, 12, 200)), (3_500, Size(5, 8, 200)), (2_300, Size(5, 4, 200)), (1_800, Size(3, 4, 200)),
+     (1_260, Size(3, 2, 200)), (760, Size(3, 0, 200)), (380, Size(3, 0, 100)), (190, Size(3, 0, 50))],
+)  # fmt: skip
+def test_the_size_is_the_largest_that_fits(budget: float, expected: Size) -> None:
+    seconds = {"a": 0.25, "b": 0.75}
+    assert chosen_size(seconds, 200, budget, workers=1) == expected
+    assert chosen_size(seconds, 200, budget / 2, workers=2) == expected
+    assert sum(seconds.values()) * expected.epochs * expected.fits <= budget
+
+
+def test_a_budget_that_nothing_fits_is_refused_with_what_would() -> None:
+    with pytest.raises(GraphshiftError, match=r"the budget is 1.0 min; the smallest comparison takes about 3.1 min"):
+        chosen_size({"a": 1.0}, 200, 60.0, workers=1)
+
+
+def test_an_epoch_of_every_arm_is_timed(data: gs.ShiftDataset) -> None:
+    arms = candidates(data)[:3]
+    found = seconds_an_epoch(arms, data, check(plan_of("planted", OPTIONS, data, Size(1, 0, 1)), data))
+    assert list(found) == NAMES[:3]
+    assert all(0 < seconds < 5 for seconds in found.values())
+
+
+def test_runs_record_the_score_after_misleading_edits(study: Study, data: gs.ShiftDataset) -> None:
+    assert criteria(study) == ["val", "misled"]
+    row = next(row for row in study.rows() if row["arm"] == "ERM, gcn" and row["seed"] == 1)
+    settings = {n: v for n, v in row["settings"].items() if n in gs.ERM().get_params()}
+    model = gs.ERM(**settings).fit(data.train, data.val)
+    (val,) = data.val
+    assert row["misled"] == model.score(misled(model.backbone_, val))
+    assert row["val"] == model.score(val)
+    without = [row for row in study.rows() if row["backbone"] == "mlp"]
+    assert all(row["misled"] == row["val"] for row in without)
+
+
+def with_scores(study: Study, scores: dict[str, list[float]], key: str) -> Study:
+    """The study, had these been the scores."""
+    records = copy.deepcopy(study.records)
+    for record in records:
+        own = scores.get(record["arm"], [0.5, 0.5, 0.5])
+        record["selections"]["val"][key] = own[record["seed"]]
+        record["selections"]["val"]["tests"] = dict.fromkeys(record["selections"]["val"]["tests"], record["seed"] / 10)
+    return Study(study.plan, study.facts, records, study.summary)
+
+
+def test_who_is_ahead_beyond_chance_by_most_is_recommended(study: Study) -> None:
+    scores = {"EERM random, gcn": [0.6, 0.61, 0.6], "EERM gradient, sage": [0.7, 0.71, 0.7], "ERM, sage": [0.2, 1, 1]}
+    found = recommend(with_scores(study, scores, "val"), "val")
+    assert found.arm == "EERM gradient, sage"
+    assert found.settings == {"method": "eerm", "backbone": "sage", "explorer": "gradient", "epochs": 2}
+    validated(found.settings)
+    assert found.difference is not None
+    assert found.difference.mean == pytest.approx(0.2033, abs=1e-3)
+    assert "ahead of ERM, gcn beyond chance; for edges that are spurious" in found.reason
+
+
+def test_the_simplest_is_recommended_unless_another_is_ahead(study: Study) -> None:
+    found = recommend(with_scores(study, {"EERM random, gcn": [0.4, 0.7, 0.9]}, "val"), "val")
+    assert (found.arm, found.difference) == ("ERM, gcn", None)
+    assert "nothing is ahead of it beyond chance, and it is the simplest" in found.reason
+
+
+def test_a_model_without_edges_cannot_win_by_not_being_misled(study: Study) -> None:
+    made = {"ERM, mlp": [0.9, 0.91, 0.9]}
+    assert "ERM, mlp" not in differences(with_scores(study, made, "misled"), "misled")
+    assert recommend(with_scores(study, made, "misled"), "misled").arm == "ERM, gcn"
+    by_val = recommend(with_scores(study, made, "val"), "val")
+    assert by_val.arm == "ERM, mlp"
+    assert "edges that mislead: it does without them" in by_val.reason
+
+
+def test_tests_choose_nothing(study: Study) -> None:
+    plain = [recommend(study, name) for name in criteria(study)]
+    records: list[dict[str, Any]] = copy.deepcopy(study.records)
+    for i, record in enumerate(records):
+        tests = record["selections"]["val"]["tests"]
+        record["selections"]["val"]["tests"] = dict.fromkeys(tests, i % 7 / 7)
+    other = Study(study.plan, study.facts, records, study.summary)
+    assert [recommend(other, name) for name in criteria(other)] == plain
