@@ -13,9 +13,10 @@ from graphshift.backbones import BACKBONES
 from graphshift.datasets import DATASETS
 from graphshift.errors import GraphshiftError
 from graphshift.explorers import EXPLORERS
+from graphshift.models import METHODS
 from graphshift.paper import EXPERIMENTS, ITEMS, Size, find, plan_of
 from graphshift.paper.reproducing import settings_of
-from graphshift.settings import EERM_ONLY, LEARNING_ONLY, Settings
+from graphshift.settings import EERM_ONLY, LEARNING_ONLY, Settings, idle_settings
 from graphshift.studies import PAPER_SPACE, Arm, Plan
 from graphshift.studies.facts import Facts
 
@@ -67,15 +68,12 @@ def test_every_study_can_be_run(name: str, setting: str) -> None:
         settings = completed(arm)
         assert settings.backbone in BACKBONES
         assert settings.explorer in EXPLORERS
-        idle = {"explorer_lr"} if settings.method == "eerm" and settings.explorer in ("random", "gradient") else set()
+        idle = set(idle_settings(settings.method, settings.explorer))
         assert differing(settings, completed(arm, {})) <= idle  # a dataset's own defaults change nothing
         stated = {*arm.settings, *(arm.space or {})}
-        if settings.method == "erm":
-            assert not stated & set(EERM_ONLY)
-        elif settings.explorer in ("random", "gradient"):
-            assert not stated & set(LEARNING_ONLY)
-        else:
-            assert {"beta", "explorers", "edits_per_node", "explorer_lr"} <= stated
+        assert not stated & idle
+        if settings.method == "eerm":
+            assert {"beta", "explorers", "edits_per_node", "explorer_lr"} - idle <= stated
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -276,5 +274,20 @@ def test_an_unknown_item_is_refused() -> None:
 def test_an_experiment_is_an_item_of_its_own() -> None:
     item = find("cora-sgc")
     assert (item.name, item.experiments) == ("cora-sgc", ("cora-sgc",))
-    assert [setting for _, setting in settings_of(item, None)] == ["published", "paper", "fair"]
+    assert [setting for _, setting in settings_of(item, None)] == ["published", "paper", "fair", "methods"]
     assert not set(ITEMS) & set(EXPERIMENTS)  # a name is one or the other
+
+
+@pytest.mark.parametrize("name", [e for e in EXPERIMENTS if "methods" in EXPERIMENTS[e].settings])
+def test_the_table_of_methods_has_all_of_them_with_the_same_budget(name: str) -> None:
+    made = plan(name, "methods")
+    methods = {arm.settings["method"] for arm in made.arms}
+    assert methods == set(METHODS)
+    assert {arm.settings["explorer"] for arm in made.arms if arm.settings["method"] == "eerm"} == {
+        "random", "gradient", "features",
+    }  # fmt: skip
+    assert all(arm.space for arm in made.arms)
+    assert (made.trials, made.repeats) == (EXPERIMENTS[name].method_trials, 1)
+    assert made.in_domain
+    assert made.adapt == ("norm", "prior", "norm+prior")
+    assert made.selections == ("val",)

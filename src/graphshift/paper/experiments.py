@@ -30,6 +30,7 @@ class Experiment:
         seeds, data_seeds: of the full runs; every data seed with every seed.
         trials: of tuning for each arm in the fair setting; fewer where a trial takes minutes.
         repeats: tuning seeds that each setting is tried with.
+        method_trials: of tuning for each arm in the table of all methods.
     """
 
     name: str
@@ -50,9 +51,10 @@ class Experiment:
     data_seeds: int | None = None
     trials: int = 24
     repeats: int = 3
+    method_trials: int = 8
 
 
-_ALL = ("published", "paper", "fair", "ablation", "explorers")
+_ALL = ("published", "paper", "fair", "ablation", "explorers", "methods")
 _COMMON = {"epochs": 200, "weight_decay": 1e-3, "hidden_channels": 32, "num_layers": 2}
 
 #: The GNN steps before any explorer has learned, and they forget at every epoch; edits go one way.
@@ -72,7 +74,7 @@ def _artificial(
         f"{dataset}-{generator}", dataset, "gcn", {"edits_per_node": 1, "beta": 1.0, **eerm},
         {"generator": generator, "variant": "authors", "redraw": True}, erm={"lr": 0.001}, code=_NEVER_LEARNED,
         text=_TEXT, text_options={"variant": "paper"}, common=_COMMON, seeds=seeds, data_seeds=data_seeds,
-        trials=trials, repeats=1, settings=_ALL if generator == "gcn" else _ALL[:3],
+        trials=trials, repeats=1, settings=_ALL if generator == "gcn" else (*_ALL[:3], "methods"),
     )  # fmt: skip
 
 
@@ -143,6 +145,17 @@ EXPERIMENTS: dict[str, Experiment] = {
         _elliptic("gprgnn", lr=0.01, explorer_lr=0.005),
         _arxiv("sage", explorers=5, beta=0.5, lr=0.005, explorer_lr=0.01, num_layers=5),
         _arxiv("gprgnn", explorers=3, beta=1.0, lr=0.01, explorer_lr=0.001),
+        Experiment(
+            "structure", "planted-structure", "sage",
+            {"explorers": 3, "edits_per_node": 5, "beta": 1.0, "lr": 0.01},
+            common=_COMMON, settings=("methods",), seeds=1,
+            data_seeds=10, method_trials=24,
+        ),
+        Experiment(
+            "features", "planted", "gcn", {"explorers": 3, "edits_per_node": 1, "beta": 1.0, "lr": 0.01},
+            common=_COMMON, settings=("methods",), seeds=1,
+            data_seeds=10, method_trials=24,
+        ),
         Experiment(
             "pubmed", "pubmed-temporal", "gcn",
             {"explorers": 3, "edits_per_node": 3, "beta": 1.0, "lr": 0.003, "explorer_lr": 0.005}, common=_COMMON,

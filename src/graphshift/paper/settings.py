@@ -20,6 +20,7 @@ SETTINGS: dict[str, str] = {
     "paper": "Algorithm 1 and the paper's text; ERM has EERM's learning rate",
     "fair": "strong backbones, undirected edits, the same number of tuning trials for every arm",
     "ablation": "on the published data: normalised or not, which learning rate, explorers learned, random or none",
+    "methods": "every method and explorer, tuned alike; with the unlabelled tests in use as well; in-domain limits",
     "explorers": "random, the paper's, ones that learn faster, ones that follow the gradient; all else equal",
 }
 
@@ -56,6 +57,7 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
             f"{experiment.name}: setting is {setting!r}; expected one of {', '.join(experiment.settings)}."
         )
     arms, options, trials = _MAKERS[setting](experiment)
+    more = _MORE.get(setting, {})
     if size.epochs is not None:
         arms = [Arm(a.name, {**a.settings, "epochs": size.epochs}, a.space, a.baseline) for a in arms]
     trials = trials if size.trials is None or trials == 0 else size.trials
@@ -66,7 +68,7 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
         experiment.dataset, arms, range(size.seeds or experiment.seeds),
         {**options, **({} if data_dir is None else {"data_dir": str(data_dir)})},
         data_seeds=None if data_seeds is None else range(data_seeds), trials=trials,
-        repeats=experiment.repeats if trials else 1,
+        repeats=experiment.repeats if trials and setting == "fair" else 1, **more,
     )  # fmt: skip
 
 
@@ -105,6 +107,13 @@ def _fair(experiment: Experiment) -> _Made:
     return arms, dict(experiment.options), experiment.trials
 
 
+def _methods(experiment: Experiment) -> _Made:
+    """As fair, with all methods and explorers."""
+    fixed = {n: v for n, v in experiment.eerm.items() if n not in ("lr", "beta", "edits_per_node", "explorer_lr")}
+    arms = crossed_arms(_METHODS, [experiment.backbone], _METHOD_EXPLORERS, common={**experiment.common, **fixed})
+    return arms, dict(experiment.options), experiment.method_trials
+
+
 def _ablation(experiment: Experiment) -> _Made:
     """With and without normalisation; ERM at both learning rates; explorers learned or random.
 
@@ -130,6 +139,15 @@ def _explorers(experiment: Experiment) -> _Made:
     return arms, dict(experiment.options), 0
 
 
+#: In the table of all methods. ``reinforce`` is in ``fair``, where it does what ``random`` does.
+_METHODS = ("erm", "eerm", "irm", "vrex", "groupdro", "mixup", "coral", "dann", "srgnn")
+_METHOD_EXPLORERS = ("random", "gradient", "features")
+
+#: What a setting asks of a plan beside its arms.
+_MORE: dict[str, dict[str, Any]] = {
+    "methods": {"in_domain": True, "adapt": ("norm", "prior", "norm+prior")},
+}
+
 #: See ``exploring``: what raises the variance is a high learning rate, credit of one's own and a baseline.
 _LEARNERS: dict[str, Mapping[str, Any]] = {
     "random": {"explorer": "random"}, "learned": {},
@@ -142,7 +160,7 @@ _LEARNERS: dict[str, Mapping[str, Any]] = {
 _EXPLORERS: dict[str, Mapping[str, Any]] = {"learned": {}, "random": {"explorer": "random"}}
 
 _MAKERS: dict[str, Callable[[Experiment], _Made]] = {
-    "published": _published, "paper": _paper, "fair": _fair, "ablation": _ablation,
+    "published": _published, "paper": _paper, "fair": _fair, "ablation": _ablation, "methods": _methods,
     "explorers": _explorers,
 }  # fmt: skip
 
