@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from graphshift.environments import Environment, ShiftDataset
     from graphshift.errors import GraphshiftError, GraphshiftWarning
     from graphshift.loading import load_model
-    from graphshift.models import CORAL, DANN, EERM, ERM, IRM, SRGNN, GroupDRO, Mixup, Model, VREx
+    from graphshift.models import CORAL, DANN, EERM, ERM, IRM, SRGNN, Ensemble, GroupDRO, Mixup, Model, VREx
     from graphshift.risks import eerm_objective, variance
     from graphshift.tasks import Task
     from graphshift.training import Run
 
 _HOMES = {
     "CORAL": "models", "DANN": "models", "GroupDRO": "models", "IRM": "models", "Mixup": "models", "SRGNN": "models",
-    "VREx": "models", "DATASETS": "datasets", "EERM": "models", "ERM": "models", "Environment": "environments",
+    "VREx": "models", "Ensemble": "models", "DATASETS": "datasets", "EERM": "models", "ERM": "models",
+    "Environment": "environments",
     "GraphshiftError": "errors", "GraphshiftWarning": "errors", "Model": "models", "Run": "training",
     "ShiftDataset": "environments", "Task": "tasks", "eerm_objective": "risks",
     "from_networkx": "datasets.own", "from_pyg": "datasets.own", "from_tables": "datasets.tables.from_tables",
@@ -41,6 +42,7 @@ __all__ = [
     "ERM",
     "IRM",
     "SRGNN",
+    "Ensemble",
     "Environment",
     "GraphshiftError",
     "GraphshiftWarning",

@@ -19,13 +19,15 @@ from graphshift._version import __version__
 from graphshift.datasets import load
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError, GraphshiftWarning
+from graphshift.loading import load_model
 from graphshift.memory import Estimate, advice, available_bytes, estimate, give_back_freed, resident_bytes, show_size
 from graphshift.models import Model, make_model
+from graphshift.models.ensemble import note_ensemble
 from graphshift.settings import LEARNING_ONLY, OWNERS, Settings, idle_settings, validated
 from graphshift.storage import read_json, write_json
 from graphshift.training import Run
 
-__all__ = ["FitRequest", "complete_settings", "fit", "fit_in_folder", "result_of"]
+__all__ = ["FitRequest", "complete_settings", "fit", "fit_ensemble", "fit_in_folder", "result_of"]
 
 _OURS = ("config.json", "history.jsonl", "checkpoint.safetensors", "result.json", "model")
 
@@ -134,6 +136,64 @@ def fit_in_folder(
             remove_unbegun(folder)
             raise
         return finish(model, data, settings, run, expected)
+
+
+def fit_ensemble(
+    request: FitRequest, folder: Path, size: int, *, force: bool = False, resume: bool = False,
+    checkpoint_every: float = 30.0, progress: bool = False, memory_limit: int | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Fits members with consecutive seeds into ``member-1``, ``member-2`` …; ``result.json`` has their mean's scores.
+
+    Args:
+        request: what to fit; its seed is the first member's.
+        folder: where to write.
+        size: how many members.
+        force, resume, checkpoint_every, progress, memory_limit: as in :func:`fit_in_folder`.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise GraphshiftError(f"{folder}: is a file; --out names a folder.")
+    if folder.exists() and any(folder.iterdir()) and not (force or resume):
+        raise GraphshiftError(
+            f"{folder}: exists and is not empty; nothing was changed. Go on with it (--resume), replace the run in it "
+            "(--force), or choose another --out."
+        )
+    data = load(request.dataset, **request.options)
+    first = complete_settings(request.given, data.defaults)
+    results = []
+    for i in range(size):
+        member = FitRequest(request.dataset, request.options, {**request.given, "seed": first.seed + i})
+        own = folder / f"member-{i + 1}"
+        results.append(
+            fit_in_folder(
+                member, own, force=force, resume=resume, checkpoint_every=checkpoint_every, progress=progress,
+                data=data, memory_limit=memory_limit,
+            )
+        )  # fmt: skip
+    note_ensemble(folder, size)
+    if (preparation := data.facts.get("preparation")) is not None:
+        preparation.save(folder)
+    ensemble = load_model(folder)
+    val, tests = ({e.name: ensemble.score(e) for e in environments} for environments in (data.val, data.tests))
+    summed = {"seconds": sum(r["seconds"] for r in results)}
+    shared = (
+        "dataset",
+        "method",
+        "backbone",
+        "seed",
+        "metric",
+        "selection",
+        "majority",
+        "seconds_per_epoch",
+        "version",
+    )
+    result = {name: results[0][name] for name in shared} | summed
+    result |= {
+        "ensemble": size, "val": fmean(val.values()) if val else None, "tests": tests,
+        "members": [{name: r[name] for name in ("seed", "best_epoch", "val", "tests")} for r in results],
+        "peak_rss_mb": peak_rss_mb(),
+    }  # fmt: skip
+    write_json(folder / "result.json", result)
+    return result
 
 
 def within_limit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -11,7 +12,7 @@ from graphshift._version import __version__
 from graphshift.adapting import Calibration
 from graphshift.devices import is_available, torch_device
 from graphshift.errors import GraphshiftError
-from graphshift.models import FORMAT, Model, make_model, new_backbone
+from graphshift.models import FORMAT, Ensemble, Model, make_model, new_backbone
 from graphshift.settings import validated
 from graphshift.storage import read_json, read_tensors
 from graphshift.tasks import Task
@@ -19,25 +20,25 @@ from graphshift.tasks import Task
 __all__ = ["load_model"]
 
 
-def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Model:
-    """Loads what :meth:`Model.save` wrote. Nothing in the folder is ever executed.
+def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Model | Ensemble:
+    """Loads what :meth:`Model.save` or :meth:`Ensemble.save` wrote. Nothing in the folder is ever executed.
 
     Args:
         folder: the model's folder.
         backbone: a module of the class that was trained, if the model was trained with a module of your own.
     """
     folder = Path(folder)
+    if (folder / "ensemble.json").is_file():
+        note = _note(folder / "ensemble.json")
+        return Ensemble([_load(folder / f"member-{i + 1}" / "model", backbone) for i in range(int(note["members"]))])
+    return _load(folder, backbone)
+
+
+def _load(folder: Path, backbone: nn.Module | None) -> Model:
     if not (folder / "model.json").is_file():
         found = "this is a file" if folder.is_file() else "there is no model.json"
         raise GraphshiftError(f"{folder}: {found}; expected a folder that a model was saved in.")
-    note = read_json(folder / "model.json")
-    if not isinstance(note, dict) or not isinstance(note.get("format"), int):
-        raise GraphshiftError(f"{folder / 'model.json'}: field `format` is missing; this is not a graphshift model.")
-    if note["format"] > FORMAT:
-        raise GraphshiftError(
-            f"{folder / 'model.json'}: field `format` is {note['format']} and graphshift {__version__} reads up to "
-            f"{FORMAT}; the model was written by version {note.get('graphshift')}: upgrade graphshift."
-        )
+    note = _note(folder / "model.json")
     try:
         settings = validated(note["settings"], where=f"{folder / 'model.json'}: ")
         task, features = Task(**note["task"]), int(note["features"])
@@ -71,3 +72,18 @@ def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Mode
     for name, value in history.items():
         setattr(model, name, value)
     return model
+
+
+def _note(path: Path) -> dict[str, Any]:
+    """A model's or an ensemble's description, of a format that this version reads."""
+    note = read_json(path)
+    if not isinstance(note, dict) or not isinstance(note.get("format"), int):
+        raise GraphshiftError(f"{path}: field `format` is missing; this is not a graphshift model.")
+    if note["format"] > FORMAT:
+        raise GraphshiftError(
+            f"{path}: field `format` is {note['format']} and graphshift {__version__} reads up to {FORMAT}; the model "
+            f"was written by version {note.get('graphshift')}: upgrade graphshift."
+        )
+    if path.name == "ensemble.json" and not (isinstance(note.get("members"), int) and note["members"] > 0):
+        raise GraphshiftError(f"{path}: field `members` is {note.get('members')!r}; expected how many there are.")
+    return note

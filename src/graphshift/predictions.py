@@ -10,13 +10,13 @@ import pandas as pd
 from graphshift.datasets.tables.preparation import load_preparation
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError
-from graphshift.models import Model
+from graphshift.models import Predictor
 from graphshift.storage import write_text
 
 __all__ = ["prediction_table", "table_predictions", "write_table"]
 
 
-def prediction_table(model: Model, data: ShiftDataset, *, adapt: str | None = None) -> pd.DataFrame:
+def prediction_table(model: Predictor, data: ShiftDataset, *, adapt: str | None = None) -> pd.DataFrame:
     """One row for each node: environment, node, counted, prediction and, for classes, each class's probability.
 
     A dataset made of the user's tables has its own ids and classes; others are numbered.
@@ -39,7 +39,7 @@ def prediction_table(model: Model, data: ShiftDataset, *, adapt: str | None = No
 
 
 def table_predictions(
-    model: Model, folder: Path, nodes: Path, edges: Path, *, adapt: str | None = None
+    model: Predictor, folder: Path, nodes: Path, edges: Path, *, adapt: str | None = None
 ) -> pd.DataFrame:  # fmt: skip
     """Predictions for raw tables like those that the model was trained on, by the user's own ids and classes.
 
@@ -48,7 +48,7 @@ def table_predictions(
         folder: where it was loaded from; it holds the preparation that was fitted to the training tables.
         nodes: the table of nodes; labels are not needed, and words that training never saw are fine.
         edges: the table of edges.
-        adapt: as in :meth:`Model.predict`.
+        adapt: as in :meth:`Predictor.predict`.
     """
     preparation = load_preparation(folder)
     if preparation is None:

@@ -282,3 +282,14 @@ def test_a_memory_limit_leads_to_the_low_memory_mode(
     again = graphshift(*command, "--out", tmp_path / "run", "--resume")
     assert (again.status, again.err, again.out) == (0, "", answer.out)
     assert graphshift("fit", "--out", tmp_path / "run", "--resume", "--json").out == answer.out
+
+
+@pytest.mark.parametrize("explorer", ["random", "gradient", "features", "mixed", "drop-edge"])
+def test_a_run_whose_explorers_do_not_learn_is_resumed_by_its_folder_alone(
+    explorer: str, graphshift: Any, tmp_path: Path
+) -> None:  # its configuration has settings that mean nothing to them
+    run = ("fit", "planted", "-o", "nodes=60", "--explorer", explorer, "--epochs", 2, "--hidden", 4)
+    first = graphshift(*run, "--out", tmp_path / "run", "--json")
+    assert first.status == 0
+    again = graphshift("fit", "--out", tmp_path / "run", "--resume", "--json")
+    assert (again.status, again.out) == (0, first.out)

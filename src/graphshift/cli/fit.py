@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from statistics import fmean
@@ -45,6 +46,10 @@ def fit(
         float, typer.Option("--checkpoint-every", metavar="S", help="seconds between checkpoints", min=0.0)
     ] = 30.0,
     memory_limit: MemoryLimit = None,
+    ensemble: Annotated[
+        int | None,
+        typer.Option("--ensemble", metavar="N", min=2, help="train N with consecutive seeds; their mean predicts"),
+    ] = None,
     json_: Json = False,
     **settings: Any,
 ) -> None:
@@ -52,7 +57,7 @@ def fit(
 
     A setting that is not given takes the value that suits the dataset, else the default shown here.
     """
-    from graphshift.fitting import fit_in_folder
+    from graphshift.fitting import fit_ensemble, fit_in_folder
     from graphshift.memory import parse_size
     from graphshift.training import Interrupted
 
@@ -68,12 +73,24 @@ def fit(
     else:
         request = _request(dataset, given, option, data_dir)
     named = [request.given.get("method", "eerm"), request.given.get("backbone"), request.given.get("seed", 0)]
+    named += [f"ensemble{ensemble}"] if ensemble else []
     folder = out or Path("runs") / "-".join([request.dataset, *(str(part) for part in named if part is not None)])
+    how: dict[str, Any] = {
+        "force": force,
+        "resume": resume,
+        "checkpoint_every": checkpoint_every,
+        "progress": not json_,
+    }
+    if ensemble is not None:
+        try:
+            result = fit_ensemble(request, folder, ensemble, memory_limit=limit, **how)
+        except Interrupted as error:
+            again = shlex.join(["graphshift", *(word for word in sys.argv[1:] if word not in ("--force", "--resume"))])
+            raise Interrupted(f"{error} Go on with: {again} --resume") from None
+        _show_ensemble(result, folder, json_)
+        return
     try:
-        result = fit_in_folder(
-            request, folder, force=force, resume=resume, checkpoint_every=checkpoint_every, progress=not json_,
-            memory_limit=limit,
-        )  # fmt: skip
+        result = fit_in_folder(request, folder, memory_limit=limit, **how)
     except Interrupted as error:
         raise Interrupted(f"{error} Go on with: graphshift fit --out {folder} --resume") from None
     _show_result(result, folder, json_)
@@ -110,7 +127,7 @@ def _resumed_request(
         raise GraphshiftError("DATASET is missing; name a dataset or a TOML file, or give --out DIR --resume.")
     config = read_json(out / "config.json")
     try:
-        idle = idle_settings(config["settings"]["method"])
+        idle = idle_settings(config["settings"]["method"], config["settings"]["explorer"])
         filed = {k: v for k, v in config["settings"].items() if k not in idle}
         name, options = str(config["dataset"]), dict(config["options"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -143,3 +160,28 @@ def _show_result(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     print(f"written to {folder}")
     if result["selection"] == "oracle":
         print("selection 'oracle' chose the epoch on the tests: an upper bound, not a result to compare with.")
+
+
+def _show_ensemble(result: dict[str, Any], folder: Path, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(result, indent=2))
+        return
+    from graphshift.report.tables import LABELS, print_table, show_score
+
+    metric, members = result["metric"], result["members"]
+    rows = []
+    for name, value in result["tests"].items():
+        alone = fmean(member["tests"][name] for member in members)
+        rows.append([name, show_score(value, metric), show_score(alone, metric)])
+    if rows:
+        means = [fmean(scores) for scores in (
+            result["tests"].values(), [fmean(member["tests"].values()) for member in members],
+        )]  # fmt: skip
+        rows.append(["mean", *(show_score(mean, metric) for mean in means)])
+    print_table(
+        f"{result['dataset']} · {result['method'].upper()} · {result['backbone']} · ensemble of {result['ensemble']}",
+        ["test environment", LABELS[metric], "a member alone, mean"],
+        rows,
+        note=f"epochs by {result['selection']}, {result['seconds']:.1f} s",
+    )
+    print(f"written to {folder}")

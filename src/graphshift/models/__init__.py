@@ -2,13 +2,15 @@
 
 from graphshift.models.base import FORMAT, Model, new_backbone
 from graphshift.models.eerm import EERM
+from graphshift.models.ensemble import Ensemble
 from graphshift.models.erm import ERM
 from graphshift.models.made import CORAL, DANN, IRM, SRGNN, GroupDRO, Mixup, VREx
+from graphshift.models.predicting import Predictor
 from graphshift.settings import Settings
 
 __all__ = [
-    "CORAL", "DANN", "EERM", "ERM", "FORMAT", "IRM", "METHODS", "SRGNN", "GroupDRO", "Mixup", "Model", "VREx",
-    "make_model", "new_backbone",
+    "CORAL", "DANN", "EERM", "ERM", "FORMAT", "IRM", "METHODS", "SRGNN", "Ensemble", "GroupDRO", "Mixup", "Model",
+    "Predictor", "VREx", "make_model", "new_backbone",
 ]  # fmt: skip
 
 #: Every method by name.

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Self, TypeAlias, overload
+from typing import Any, Self
 
 import torch
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from graphshift._version import __version__
 from graphshift.adapting import Calibration, batch_norms, calibrated_to, own_statistics, parts_of, reweighted
@@ -23,6 +21,7 @@ from graphshift.devices import torch_device
 from graphshift.environments import Environment, as_environments, check_together
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.methods import Method
+from graphshift.models.predicting import Graphs, Predictor
 from graphshift.progress import progress_bar
 from graphshift.randomness import isolated
 from graphshift.selecting import further_rules, selection_environments
@@ -34,13 +33,11 @@ from graphshift.training import train as run_training
 
 __all__ = ["FORMAT", "Model", "new_backbone"]
 
-Graphs: TypeAlias = Environment | Data | Iterable[Environment | Data]
-
 #: Of the files that a model is saved in; a newer one is refused.
 FORMAT = 1
 
 
-class Model(BaseEstimator, ABC):
+class Model(Predictor, BaseEstimator):
     """What all estimators share. See :class:`ERM` for the settings.
 
     Attributes:
@@ -137,61 +134,6 @@ class Model(BaseEstimator, ABC):
                 labels.append(environment.y[environment.counted].cpu())
             self.calibrations_[mode] = calibrated_to(scores, labels, self.prior_)
 
-    @overload
-    def predict(self, graphs: Environment | Data, *, adapt: str | None = None) -> NDArray[Any]: ...
-    @overload
-    def predict(
-        self, graphs: Iterable[Environment | Data], *, adapt: str | None = None
-    ) -> dict[str, NDArray[Any]]: ...  # fmt: skip
-    def predict(self, graphs: Graphs, *, adapt: str | None = None) -> NDArray[Any] | dict[str, NDArray[Any]]:
-        """The class (or value) of every node. One graph gives an array; several give a dict by name.
-
-        Args:
-            graphs: labels are not needed, and never looked at.
-            adapt: what the model may learn from each graph before it predicts it:
-                ``"norm"``, ``"prior"`` (see :data:`graphshift.adapting.ADAPTATIONS`) or ``"norm+prior"``.
-        """
-        return self._each(graphs, lambda _, output: self.task_.predictions(output).numpy(), adapt, labelled=False)
-
-    def predict_proba(self, graphs: Graphs, *, adapt: str | None = None) -> NDArray[Any] | dict[str, NDArray[Any]]:
-        """Class probabilities of every node, ``[nodes, classes]``; several graphs give a dict by name.
-
-        Args:
-            graphs, adapt: as in :meth:`predict`.
-        """
-        check_is_fitted(self, "backbone_")
-        if not self.task_.is_classification:
-            raise GraphshiftError("predict_proba: a regression model has no probabilities; use predict.")
-        return self._each(graphs, lambda _, output: self.task_.probabilities(output).numpy(), adapt, labelled=False)
-
-    @overload
-    def score(self, graphs: Environment | Data, *, adapt: str | None = None) -> float: ...
-    @overload
-    def score(self, graphs: Iterable[Environment | Data], *, adapt: str | None = None) -> dict[str, float]: ...
-    def score(self, graphs: Graphs, *, adapt: str | None = None) -> float | dict[str, float]:
-        """The task's metric over the counted nodes. One graph gives a number; several give a dict by name.
-
-        Args:
-            graphs: with labels.
-            adapt: as in :meth:`predict`.
-        """
-
-        def measure(environment: Environment, output: Tensor) -> float:
-            theirs, ours = environment.task, self.task_
-            if (theirs.kind, theirs.num_classes) != (ours.kind, ours.num_classes):
-                raise GraphshiftError(
-                    f"environment {environment.name!r} has a {theirs.kind} task with {theirs.num_classes} classes, and "
-                    f"the model was trained for {ours.kind} with {ours.num_classes}; it cannot be scored there."
-                )
-            if not bool(torch.isfinite(output).all()):
-                raise GraphshiftError(
-                    f"environment {environment.name!r}: the model predicts NaN or infinite values, so it has no score; "
-                    "train it with a lower learning rate, or scale the columns of `x`."
-                )
-            return environment.score(output)
-
-        return self._each(graphs, measure, adapt)
-
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes ``model.json`` and ``weights.safetensors``: all that :func:`load_model` needs.
 
@@ -237,25 +179,11 @@ class Model(BaseEstimator, ABC):
     def _make_method(self, backbone: Backbone, settings: Settings) -> Method:
         """The method that trains this backbone."""
 
+    def _check_fitted(self) -> None:
+        check_is_fitted(self, "backbone_")
+
     def _device(self) -> torch.device:
         return next(self.backbone_.parameters()).device
-
-    def _each(
-        self, graphs: Graphs, measure: Callable[[Environment, Tensor], Any], adapt: str | None, *, labelled: bool = True
-    ) -> Any:  # fmt: skip
-        check_is_fitted(self, "backbone_")
-        parts, results = self._checked(adapt), {}
-        for environment in as_environments(graphs, self.task_, labelled=labelled):
-            if environment.num_features != self.n_features_in_:
-                raise GraphshiftError(
-                    f"environment {environment.name!r} has {environment.num_features} features and the model was "
-                    f"trained with {self.n_features_in_}; give the same columns in the same order."
-                )
-            if environment.name in results:
-                raise GraphshiftError(f"two environments are called {environment.name!r}; names must differ.")
-            environment = environment.to(self._device())
-            results[environment.name] = measure(environment, self._output(environment, parts))
-        return next(iter(results.values())) if isinstance(graphs, Environment | Data) else results
 
     def _checked(self, adapt: str | None) -> tuple[str, ...]:
         """The parts of an adaptation, if this model can do them."""
