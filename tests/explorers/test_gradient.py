@@ -108,3 +108,32 @@ def test_an_aim_of_its_own_and_no_other():
     assert [Gradient(seed=seed).aim for seed in range(4)] == ["raise", "lower", "raise", "lower"]
     with pytest.raises(GraphshiftError, match="aim is 'up'; expected one of raise, lower, leave"):
         Gradient(aim="up")
+
+
+@pytest.mark.parametrize("kind", ["undirected", "directed", "weighted"])
+def test_steps_refine_within_the_same_budget(kind):
+    further = []
+    for seed in range(6):
+        graph, risk = problem(kind, nodes=40, seed=seed)
+        here, reached = risk(graph).item(), []
+        for steps in (1, 5):
+            view = Gradient(2, aim="raise", steps=steps, seed=seed).propose(graph, risk)
+            both = 2 if graph.undirected else 1
+            assert 0 < view.flips.numel() <= 2 * 40 * both
+            changed = set(view.graph.keys.tolist()) ^ set(graph.keys.tolist())
+            assert changed == set(view.flips.tolist())
+            assert view.graph.undirected == graph.undirected
+            reached.append(risk(view.graph).item() - here)
+        further.append(reached[1] - reached[0])
+    assert sum(difference > 0 for difference in further) >= 5
+    assert sum(further) > 0
+
+
+def test_steps_with_single_entries():
+    graph, risk = problem(nodes=40)
+    view = Gradient(1, aim="raise", steps=3, directed=True, seed=0).propose(graph, risk)
+    assert not view.graph.undirected
+    assert view.flips.numel() <= 40
+    with pytest.raises(GraphshiftError, match="steps is 0; expected at least 1"):
+        Gradient(steps=0)
+    assert Gradient(1, aim="raise", budget=2, steps=5, seed=0).propose(graph, risk).flips.numel() <= 4

@@ -40,6 +40,8 @@ class Gradient(Explorer):
             the first two, evenly.
         budget: pairs that are flipped at most, in all; None for nodes · s.
         candidates: pairs that are tried for each node, besides the edges; None for 2 s.
+        steps: in how many parts the budget is spent. With more than one, each part follows the gradient at the graph
+            that the parts before it made, at the cost of a backward pass for each part and explorer.
         directed: see :class:`Explorer`.
         seed: of the explorer's own random generator.
     """
@@ -54,10 +56,13 @@ class Gradient(Explorer):
         aim: str | None = None,
         budget: int | None = None,
         candidates: int | None = None,
+        steps: int = 1,
         directed: bool = False,
         seed: int = 0,
     ) -> None:
         super().__init__(edits_per_node, directed=directed, seed=seed)
+        if steps < 1:
+            raise GraphshiftError(f"explorer steps is {steps}; expected at least 1.")
         if candidates is not None and candidates < 0:
             raise GraphshiftError(f"explorer candidates is {candidates}; expected 0 or more.")
         if aim is not None and aim not in AIMS:
@@ -65,11 +70,11 @@ class Gradient(Explorer):
         if budget is not None and budget < 1:
             raise GraphshiftError(f"explorer budget is {budget}; expected at least 1.")
         self.budget, self.candidates = budget, 2 * edits_per_node if candidates is None else candidates
-        self.aim = AIMS[seed % 2] if aim is None else aim
+        self.aim, self.steps = AIMS[seed % 2] if aim is None else aim, steps
 
     def look(self, graph: Graph, risk: SharedRisk) -> bool:
         """The backward pass, and the gain of every edge: what all explorers of this graph need."""
-        return graph.num_nodes < 2 or self._seen(graph, risk) is not None
+        return graph.num_nodes < 2 or (self._seen(graph, risk) is not None and self.steps == 1)
 
     def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
         """Flips the pairs that matter most to the given risk."""
@@ -81,16 +86,34 @@ class Gradient(Explorer):
         if n < 2 or self.aim == "leave":
             return View(given, torch.empty(0, dtype=torch.int64))
         risk = risk if isinstance(risk, SharedRisk) else SharedRisk(risk)
+        budget = n * self.edits_per_node if self.budget is None else self.budget
+        if self.steps == 1:
+            return View.of_lists(given, *self._chosen(graph, risk, budget), directed=self.directed)
+        return self._refined(given, graph, risk, budget)
+
+    def _chosen(self, graph: Graph, risk: SharedRisk, budget: int) -> tuple[Tensor, Tensor]:
+        """The pairs to flip, as lists of columns by row."""
         seen, seed = self._seen(graph, risk), draw_seed(self.generator)
         if seen is None:
             of_edges, drawn, of_drawn = _by_weights(graph, risk, self.candidates, seed, self._both(graph))
         else:
             of_edges = seen.of_edges
             drawn, of_drawn = _tried(graph, seen.scores, self.candidates, seed, self._both(graph))
-        sign = 1.0 if self.aim == "raise" else -1.0
-        budget = n * self.edits_per_node if self.budget is None else self.budget
-        first, columns = _best(graph, of_edges, drawn, of_drawn, sign, budget)
-        return View.of_lists(given, first, columns, directed=self.directed)
+        return _best(graph, of_edges, drawn, of_drawn, 1.0 if self.aim == "raise" else -1.0, budget)
+
+    def _refined(self, given: Graph, graph: Graph, risk: SharedRisk, budget: int) -> View:
+        """In several steps: a pair that a later step flips back counts as never flipped."""
+        flips, current = torch.empty(0, dtype=torch.int64), graph
+        for step in range(self.steps):
+            part = budget * (step + 1) // self.steps - budget * step // self.steps
+            if not part:
+                continue
+            asked = risk if step == 0 else SharedRisk(risk.risk, risk.x)
+            view = View.of_lists(current, *self._chosen(current, asked, part), directed=self.directed)
+            keys, times = torch.cat([flips, view.flips]).unique(return_counts=True)
+            flips, current = keys[times == 1], view.graph
+        single = self.directed and bool(flips.numel())
+        return View(graph.flip(flips, undirected=graph.undirected and not single).to(given.device), flips)
 
     def _both(self, graph: Graph) -> bool:
         return graph.undirected and not self.directed
