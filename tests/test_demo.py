@@ -58,7 +58,7 @@ def test_an_earlier_demo_is_left_alone_unless_forced(
     capsys.readouterr()
     run_demo(folder, seeds=2, nodes=60, epochs=2, force=True)
     output = capsys.readouterr()
-    assert output.err == "planted: 10 fits …\nplanted-structure: 10 fits …\n"  # no terminal, no bar
+    assert output.err == "planted: 12 fits …\nplanted-structure: 12 fits …\n"  # no terminal, no bar
     for dataset, part in content.items():
         assert dataset in output.out
         assert all(sentence in output.out for sentence in part["findings"])

@@ -54,7 +54,7 @@ def test_the_toys_figure_is_drawn_and_not_overwritten(graphshift: Any, tmp_path:
 
 def test_the_demo_runs(graphshift: Any, tmp_path: Path) -> None:
     answer = graphshift("demo", "--seeds", 2, "--nodes", 60, "--epochs", 1, "--out", tmp_path / "demo", "--json")
-    assert (answer.status, answer.err) == (0, "planted: 10 fits …\nplanted-structure: 10 fits …\n")
+    assert (answer.status, answer.err) == (0, "planted: 12 fits …\nplanted-structure: 12 fits …\n")
     assert json.loads(answer.out) == json.loads((tmp_path / "demo" / "results.json").read_text())
     assert {p.suffix for p in (tmp_path / "demo").iterdir()} == {".json", ".png"}
 

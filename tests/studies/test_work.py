@@ -13,6 +13,7 @@ import graphshift as gs
 from graphshift.environments import Environment, ShiftDataset
 from graphshift.errors import GraphshiftError
 from graphshift.models import make_model
+from graphshift.selecting import misled
 from graphshift.settings import validated
 from graphshift.studies import Arm, Plan
 from graphshift.studies.facts import check, load_data
@@ -95,6 +96,7 @@ def test_a_run_is_what_the_estimator_gives(data: ShiftDataset) -> None:
             "epoch": model.best_epoch_, "score": model.best_score_, "val": model.best_score_,
             "tests": model.score(data.tests), "train": model.score(data.train[0]),
             "train_without_spurious": without_spurious(model, data),
+            "misled": model.score(misled(model.backbone_, data.val[0])),
         }
     }  # fmt: skip
     assert record["curve"] is None  # ERM has one risk, and no variance
