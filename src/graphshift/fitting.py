@@ -355,7 +355,7 @@ def remove_leftovers(folder: Path) -> None:
 
 
 def _is_leftover(path: Path) -> bool:
-    """A half-written file that a killed run left: of ``storage``, or of safetensors, which names them .tmpXXXXXX."""
+    """A half-written file that a killed run left: of ``storage``, or of safetensors (``.tmp`` and six letters)."""
     if re.fullmatch(r"\.tmp\w{6}", path.name):
         return True
     return path.name.startswith(tuple(f".{name}." for name in _OURS)) and path.name.endswith(".tmp")

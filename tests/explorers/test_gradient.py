@@ -137,3 +137,21 @@ def test_steps_with_single_entries():
     with pytest.raises(GraphshiftError, match="steps is 0; expected at least 1"):
         Gradient(steps=0)
     assert Gradient(1, aim="raise", budget=2, steps=5, seed=0).propose(graph, risk).flips.numel() <= 4
+
+
+def test_a_pair_that_a_later_step_flips_back_was_never_flipped(monkeypatch):
+    graph, risk = problem("weighted", nodes=24)
+    steps = [[(0, 1), (2, 3)], [(0, 1)]]
+
+    def chosen(self, current, asked, budget):
+        pairs = steps[chosen.calls]
+        chosen.calls += 1
+        first = torch.tensor([sum(row < n for row, _ in pairs) for n in range(25)], dtype=torch.int32)
+        return first, torch.tensor([column for _, column in pairs], dtype=torch.int32)
+
+    chosen.calls = 0
+    monkeypatch.setattr(Gradient, "_chosen", chosen)
+    view = Gradient(1, aim="raise", steps=2).propose(graph, risk)
+    both = {2 * 24 + 3, 3 * 24 + 2} if graph.undirected else {2 * 24 + 3}
+    assert set(view.flips.tolist()) == both
+    assert set(view.graph.keys.tolist()) ^ set(graph.keys.tolist()) == both
