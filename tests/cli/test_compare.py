@@ -30,8 +30,8 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 def planned(dataset: str = "planted", **changes: Any) -> Plan:
     given: dict[str, Any] = {
         "methods": "erm,eerm", "backbones": None, "explorers": "reinforce", "seeds": 5, "data_seeds": None, "tune": 24,
-        "repeats": 1, "space": None, "selections": "val", "in_domain": True, "adapt": None, "shared": None,
-        "option": None, "data_dir": None,
+        "repeats": 1, "space": None, "selections": "val", "in_domain": True, "adapt": None, "ensemble": 1,
+        "shared": None, "option": None, "data_dir": None,
     }  # fmt: skip
     return _plan(dataset, **given | changes)
 
@@ -190,3 +190,8 @@ def test_ways_of_using_the_unlabelled_tests_are_planned() -> None:
     assert planned().adapt == ()
     with pytest.raises(GraphshiftError, match="adapt is 'mean'; expected norm, prior"):
         planned(adapt="norm,mean")
+
+
+def test_ensembles_are_asked_for_by_a_number() -> None:
+    assert planned(ensemble=3).ensemble == 3
+    assert planned().ensemble == 1

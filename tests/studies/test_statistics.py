@@ -175,7 +175,7 @@ def test_the_worst_of_a_metric_of_which_less_is_better_is_the_largest() -> None:
         "arm", "dataset", "method", "backbone", "explorer", "data_seed", "seed", "settings", "tuned", "majority",
         "seconds", "seconds_per_epoch", "peak_rss_mb", "variance", "version",
     )  # fmt: skip
-    record = dict.fromkeys(names) | {"kind": "run", "status": "ok", "selections": {"val": chosen}}
+    record = dict.fromkeys(names) | {"arm": "ERM", "kind": "run", "status": "ok", "selections": {"val": chosen}}
     assert flat([record | {"metric": "mse"}], "val")[0]["worst"] == 7.0
     assert flat([record | {"metric": "accuracy"}], "val")[0]["worst"] == 2.0
     for change in ({"kind": "trial"}, {"status": "failed"}):
@@ -189,7 +189,8 @@ def test_rows_have_what_records_of_earlier_versions_lack() -> None:
         "seconds", "seconds_per_epoch", "peak_rss_mb", "variance", "version",
     )  # fmt: skip
     old = {"epoch": 1, "score": 1.0, "val": 1.0, "tests": {"c": 2.0}}
-    record = dict.fromkeys(names) | {"kind": "run", "status": "ok", "metric": "accuracy", "selections": {"val": old}}
+    record = dict.fromkeys(names) | {"arm": "ERM", "kind": "run", "status": "ok", "metric": "accuracy"}
+    record["selections"] = {"val": old}
     (row,) = flat([record], "val")
     assert (row["train"], row["train_without_spurious"], row["curve"]) == (None, None, None)
     new = {**old, "train": 0.5, "train_without_spurious": 0.25}

@@ -75,6 +75,10 @@ def compare(
             "--adapt", metavar="NAME,…", help="also score with the unlabelled tests in use: norm, prior, norm+prior"
         ),
     ] = None,
+    ensemble: Annotated[
+        int,
+        typer.Option("--ensemble", metavar="N", min=1, help="also score the mean of N models that differ in seed"),
+    ] = 1,
     shared: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="a setting that all arms share, as epochs=100"),
@@ -102,7 +106,7 @@ def compare(
 
     plan = _plan(
         dataset, methods, backbones, explorers, seeds, data_seeds, tune, repeats, space, selections, in_domain, adapt,
-        shared, option, data_dir,
+        ensemble, shared, option, data_dir,
     )  # fmt: skip
     folder = out or Path("studies") / plan.dataset
     command = ["graphshift", *sys.argv[1:]]
@@ -130,7 +134,7 @@ def compare(
 
 def _plan(
     dataset: str, methods: str, backbones: str | None, explorers: str, seeds: int, data_seeds: int | None, tune: int,
-    repeats: int, space: Path | None, selections: str, in_domain: bool, adapt: str | None,
+    repeats: int, space: Path | None, selections: str, in_domain: bool, adapt: str | None, ensemble: int,
     shared: list[str] | None, option: list[str] | None, data_dir: Path | None,
 ) -> Plan:  # fmt: skip
     from graphshift.backbones import BACKBONES
@@ -153,7 +157,7 @@ def _plan(
     return Plan(
         dataset, arms, range(seeds), options, None if data_seeds is None else range(data_seeds), trials=tune,
         repeats=repeats, selections=_names(selections, RULES, "--selections"), in_domain=in_domain,
-        adapt=[] if adapt is None else [way.strip() for way in adapt.split(",")],
+        adapt=[] if adapt is None else [way.strip() for way in adapt.split(",")], ensemble=ensemble,
     )  # fmt: skip
 
 

@@ -90,6 +90,8 @@ def _note(summary: Summary, arms: Sequence[Mapping[str, Any]]) -> str:
     note += " over data seeds" if "data seeds" in units else ""
     others = [a for a in arms if a["baseline"] is not None]
     note += f", not corrected for {len(others)} comparisons" if len(others) > 1 else ""
+    members = max(arm.get("ensemble", 1) for arm in arms) if arms else 1
+    note += f". × {members}: the mean of {members} models that differ in their seed" if members > 1 else ""
     return note + "." + adapting_note(summary, arms)
 
 
@@ -103,6 +105,11 @@ def adapting_note(summary: Summary, arms: Sequence[Mapping[str, Any]]) -> str:
     graphs = len(summary["tests"]) * sum(arm["runs"] for arm in careful)
     refused = sum(arm["refused"] for arm in careful)
     return text + (f" In {refused} of {graphs} cases the prior was left as it is, as unsafe." if graphs else "")
+
+
+def is_variant(arm: Mapping[str, Any]) -> bool:
+    """Whether an entry is another's runs, scored as an ensemble or with the tests in use."""
+    return bool(arm.get("adapt")) or arm.get("ensemble", 1) > 1
 
 
 def _side_by_side(summary: Summary) -> StudyTable:
@@ -140,7 +147,7 @@ def _environments(summary: Summary, rule: str) -> StudyTable:
 def _chosen(summary: Summary) -> StudyTable:
     rows = []
     for arm in summary["arms"]:
-        if not arm["trials"] or arm.get("adapt"):
+        if not arm["trials"] or is_variant(arm):
             continue
         chosen = "every trial failed" if arm["chosen"] is None else show_settings(arm["chosen"])
         rows.append(
@@ -157,7 +164,7 @@ def _cost(summary: Summary) -> StudyTable:
     first = summary["selections"][0]["rule"]
     rows = []
     for arm in summary["arms"]:
-        if arm["selection"] != first or arm.get("adapt"):
+        if arm["selection"] != first or is_variant(arm):
             continue
         rows.append(
             [
@@ -268,7 +275,18 @@ def as_csv(summary: Summary) -> str:
     """One line for each arm and rule, with every number in full."""
     lines = []
     for arm in summary["arms"]:
-        plain = ("arm", "method", "backbone", "explorer", "adapt", "selection", "baseline", "runs", "failed")
+        plain = (
+            "arm",
+            "method",
+            "backbone",
+            "explorer",
+            "ensemble",
+            "adapt",
+            "selection",
+            "baseline",
+            "runs",
+            "failed",
+        )
         line: dict[str, Any] = {name: arm.get(name) for name in plain}
         line["allowed"] = "yes" if arm["allowed"] else f"no ({NOT_ALLOWED})"
         for key in ("val", "mean_test", "worst_test"):

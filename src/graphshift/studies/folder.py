@@ -56,6 +56,8 @@ def plan_json(plan: Plan, facts: Facts, agenda: Agenda) -> dict[str, Any]:
         content["repeats"] = plan.repeats
     if plan.adapt:
         content["adapt"] = list(plan.adapt)
+    if plan.ensemble != 1:
+        content["ensemble"] = plan.ensemble
     as_read_back: dict[str, Any] = json.loads(json.dumps(content, default=str))
     return as_read_back
 

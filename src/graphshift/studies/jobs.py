@@ -35,6 +35,7 @@ class Job:
         environment: the test environment of a limit.
         hopeless: why it cannot be run; such a job is recorded as failed at once.
         adapt: ways of using the unlabelled tests that a run is scored with as well.
+        ensemble: members of the ensemble that a run is scored as, too; 1: none.
     """
 
     id: str
@@ -50,6 +51,7 @@ class Job:
     environment: str | None = None
     hopeless: str | None = None
     adapt: Sequence[str] = ()
+    ensemble: int = 1
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, for a worker."""
@@ -194,7 +196,7 @@ class Agenda:
         return Job(
             " / ".join(parts), kind, arm.name, self.plan.dataset, settings, tuple(rules), data_seed,
             self.plan.data_seeds is not None, trial, dict(tuned), environment, hopeless,
-            self.plan.adapt if kind == "run" else (),
+            *((self.plan.adapt, self.plan.ensemble) if kind == "run" else ()),
         )  # fmt: skip
 
 

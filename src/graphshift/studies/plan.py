@@ -11,7 +11,7 @@ from typing import Any
 from graphshift.adapting import parts_of
 from graphshift.errors import GraphshiftError
 
-__all__ = ["NOT_ALLOWED", "RULES", "Arm", "Plan", "trainings", "tuning_seeds"]
+__all__ = ["NOT_ALLOWED", "RULES", "Arm", "Plan", "member_seeds", "trainings", "tuning_seeds"]
 
 #: The rules that can choose epoch and setting in a study: those of ``training`` that score something.
 RULES = ("val", "explored", "id_val", "oracle")
@@ -21,6 +21,9 @@ NOT_ALLOWED = "not allowed: chosen on tests"
 
 #: Tuning seeds begin here, far from the seeds that people count from 0.
 _FIRST_TUNING_SEED = 10_000
+
+#: How far the seeds of an ensemble's members lie apart.
+_BETWEEN_MEMBERS = 1_000_000
 
 #: The plan sets these itself, for every fit.
 _RESERVED = ("seed", "selection")
@@ -62,6 +65,8 @@ class Plan:
         in_domain: also measure what the same backbones reach when they learn from each test graph's own labels.
         adapt: ways of using the unlabelled test graphs (see :mod:`graphshift.adapting`); every arm's runs are scored
             with each as well.
+        ensemble: members of deep ensembles; with 2 or more, every arm's runs are scored as the mean of so many models
+            as well. No two runs share a member, so ensembles are as independent as single models are.
     """
 
     dataset: str
@@ -75,6 +80,7 @@ class Plan:
     selections: Sequence[str] = ("val",)
     in_domain: bool = False
     adapt: Sequence[str] = ()
+    ensemble: int = 1
 
     def __post_init__(self) -> None:
         for name in ("arms", "seeds", "data_seeds", "selections", "adapt"):
@@ -98,6 +104,8 @@ class Plan:
             raise GraphshiftError(f"plan: trials is {self.trials}; expected 0 (no tuning) or more.")
         if self.repeats < 1:
             raise GraphshiftError(f"plan: repeats is {self.repeats}; expected 1 or more.")
+        if self.ensemble < 1:
+            raise GraphshiftError(f"plan: ensemble is {self.ensemble}; expected 1 (no ensembles) or more.")
         for adapt in self.adapt:
             parts_of(adapt)
         if len(set(self.adapt)) != len(self.adapt):
@@ -153,6 +161,11 @@ def tuning_seeds(seeds: Sequence[int], count: int) -> list[int]:
             found.append(candidate)
         candidate += 1
     return found
+
+
+def member_seeds(seed: int, members: int) -> list[int]:
+    """The seeds of an ensemble's members: that of the run, then others that no run and no trial has."""
+    return [seed + i * _BETWEEN_MEMBERS for i in range(members)]
 
 
 def _without_folder(value: Any) -> Any:

@@ -11,7 +11,7 @@ from scipy import stats
 
 from graphshift.metrics import METRICS
 
-__all__ = ["Difference", "adapted_name", "compare", "flat", "spread", "summarise", "unit_of"]
+__all__ = ["Difference", "compare", "flat", "spread", "summarise", "unit_of", "variant_name"]
 
 #: Metrics that are shares; people write them as per cent and their differences as points.
 _SHARES = ("accuracy", "roc_auc", "macro_f1", "f1")
@@ -22,16 +22,17 @@ def unit_of(metric: str) -> tuple[float, str]:
     return (100.0, "points") if metric in _SHARES else (1.0, "")
 
 
-def adapted_name(arm: str, way: str | None) -> str:
-    """What an arm is called when it uses the unlabelled tests."""
-    return arm if way is None else f"{arm}, + {way}"
+def variant_name(arm: str, members: int, way: str | None) -> str:
+    """What an arm is called as an ensemble, and when it uses the unlabelled tests."""
+    parts = [arm, *([f"× {members}"] if members > 1 else []), *([] if way is None else [f"+ {way}"])]
+    return ", ".join(parts)
 
 
 def flat(records: Sequence[Mapping[str, Any]], selection: str) -> list[dict[str, Any]]:
     """One row for each final run that finished, as one selection rule sees it, with ``mean`` and ``worst`` test score.
 
-    A run that was scored with the unlabelled tests in use as well has a row for each way of it, under an arm's name of
-    its own.
+    A run that was scored as an ensemble as well, or with the unlabelled tests in use, has a row for each of these,
+    under an arm's name of its own.
 
     Args:
         records: of a study.
@@ -51,12 +52,25 @@ def flat(records: Sequence[Mapping[str, Any]], selection: str) -> list[dict[str,
             "val": chosen["val"], "misled": chosen.get("misled"), "train": chosen.get("train"),
             "train_without_spurious": chosen.get("train_without_spurious"), "curve": record.get("curve"),
         }  # fmt: skip
-        ways: dict[str | None, Any] = {None: {"tests": chosen["tests"], "refused": {}}} | chosen.get("adapted", {})
-        for way, found in ways.items():
-            scores = list(found["tests"].values())
-            worst = min(scores) if METRICS[record["metric"]].higher_is_better else max(scores)
-            own = {"arm": adapted_name(record["arm"], way), "adapt": way, "tests": found["tests"]}
-            rows.append(common | own | {"mean": fmean(scores), "worst": worst, "refused": found["refused"]})
+        rows += _variants(record, chosen, common)
+        if together := chosen.get("ensemble"):  # of one model's weights the rest speaks
+            of_one = ("best_epoch", "selection_score", "misled", "train", "train_without_spurious", "curve")
+            rows += _variants(record, together, common | {"val": together["val"]} | dict.fromkeys(of_one))
+    return rows
+
+
+def _variants(
+    record: Mapping[str, Any], scored: Mapping[str, Any], common: Mapping[str, Any]
+) -> list[dict[str, Any]]:  # fmt: skip
+    """A row for the tests' scores as they are, and one for each way of using the tests."""
+    members, rows = scored.get("members", 1), []
+    ways: dict[str | None, Any] = {None: {"tests": scored["tests"], "refused": {}}} | scored.get("adapted", {})
+    for way, found in ways.items():
+        scores = list(found["tests"].values())
+        worst = min(scores) if METRICS[record["metric"]].higher_is_better else max(scores)
+        own = {"arm": variant_name(record["arm"], members, way), "ensemble": members, "adapt": way}
+        scored_as = {"tests": found["tests"], "mean": fmean(scores), "worst": worst, "refused": found["refused"]}
+        rows.append({**common, **own, **scored_as})
     return rows
 
 

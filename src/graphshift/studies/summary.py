@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import product
 from statistics import fmean
 from typing import Any
 
@@ -12,7 +13,7 @@ from graphshift.studies.facts import Facts
 from graphshift.studies.gap import closed, limits_of
 from graphshift.studies.jobs import Agenda, Records
 from graphshift.studies.plan import NOT_ALLOWED, Arm, Plan
-from graphshift.studies.statistics import Difference, adapted_name, compare, flat, spread, unit_of
+from graphshift.studies.statistics import Difference, compare, flat, spread, unit_of, variant_name
 from graphshift.studies.tuning import tried
 
 __all__ = ["make_summary"]
@@ -37,10 +38,10 @@ def make_summary(
     for selection in plan.selections:
         rows = flat(own, selection)
         for arm in plan.arms:
-            for way in (None, *plan.adapt):
-                if way is not None and not any(row["arm"] == adapted_name(arm.name, way) for row in rows):
+            for members, way in product(dict.fromkeys((1, plan.ensemble)), (None, *plan.adapt)):
+                if way is not None and not any(row["arm"] == variant_name(arm.name, members, way) for row in rows):
                     continue  # its backbone has no means for it
-                entry = _arm(plan, facts, agenda, records, arm, selection, rows, way)
+                entry = _arm(plan, facts, agenda, records, arm, selection, rows, members, way)
                 entry["gap_closed"] = _gap(entry, rows, limits, facts) if plan.in_domain else None
                 arms.append(entry)
                 findings += _sentences(entry, facts, plan)
@@ -63,19 +64,19 @@ def make_summary(
 
 def _arm(
     plan: Plan, facts: Facts, agenda: Agenda, records: Records, arm: Arm, selection: str,
-    rows: Sequence[Mapping[str, Any]], way: str | None,
+    rows: Sequence[Mapping[str, Any]], members: int, way: str | None,
 ) -> dict[str, Any]:  # fmt: skip
-    settings, baseline, name = facts.settings(arm), facts.baseline(plan, arm), adapted_name(arm.name, way)
-    if way is not None and baseline is None:
-        baseline = arm  # what using the tests adds to it
+    settings, baseline, name = facts.settings(arm), facts.baseline(plan, arm), variant_name(arm.name, members, way)
+    if name != arm.name and baseline is None:
+        baseline = arm  # what more members, or using the tests, add to it
     own = [row for row in rows if row["arm"] == name]
     chosen = agenda.chosen(arm, selection, records)
     differences: dict[str, Difference | None] = {"mean": None, "worst": None}
     if baseline is not None and _share_a_pair(rows, name, baseline.name):
         differences = {key: compare(rows, name, baseline.name, key) for key in differences}
     return {
-        "arm": name, "adapt": way, "refused": sum(len(row["refused"]) for row in own), "method": settings.method,
-        "backbone": settings.backbone,
+        "arm": name, "ensemble": members, "adapt": way, "refused": sum(len(row["refused"]) for row in own),
+        "method": settings.method, "backbone": settings.backbone,
         "explorer": settings.explorer if settings.method == "eerm" else None, "selection": selection,
         "allowed": selection != "oracle", "baseline": None if baseline is None else baseline.name,
         "runs": len(own), "failed": len(plan.draws) - len(own),

@@ -18,12 +18,14 @@ from graphshift.adapting import batch_norms, parts_of
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.fitting import peak_rss_mb
-from graphshift.models import Model, make_model
+from graphshift.models import Ensemble, Model, make_model
+from graphshift.models.predicting import Predictor
 from graphshift.selecting import misled
 from graphshift.settings import validated
 from graphshift.studies.facts import load_data
 from graphshift.studies.jobs import Job
 from graphshift.studies.limit import in_domain
+from graphshift.studies.plan import member_seeds
 
 __all__ = ["Desk", "attempt", "failed"]
 
@@ -84,22 +86,24 @@ def _blank(job: Job) -> dict[str, Any]:
 def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
     """A trial never looks at the tests, unless the rule that does is asked for; a run scores them once."""
     tests = data.tests if "oracle" in job.rules else ()
-    model = make_model(validated(job.settings)).fit(data.train, data.val, tests, also=job.rules[1:])
-    first = (model.best_epoch_, model.best_score_, dict(model.backbone_.state_dict()))
-    chosen = {job.rules[0]: first} | {rule: (c.epoch, c.score, c.weights) for rule, c in model.also_.items()}
-    final = job.kind == "run"
-    selections = {}
-    for rule, (epoch, score, weights) in chosen.items():
-        model.backbone_.load_state_dict(weights)
-        val = [model.score(e) for e in data.val]
-        selections[rule] = {
-            "epoch": epoch, "score": score, "val": fmean(val) if val else None,
-            "tests": {e.name: _finite(model.score(e), e.name) for e in data.tests} if final else {},
-        }  # fmt: skip
+    members = [
+        make_model(validated({**job.settings, "seed": seed})).fit(data.train, data.val, tests, also=job.rules[1:])
+        for seed in member_seeds(job.settings["seed"], job.ensemble)
+    ]
+    kept = [_epochs(member, job.rules[0]) for member in members]
+    model, final = members[0], job.kind == "run"
+    selections: dict[str, dict[str, Any]] = {}
+    for rule, (epoch, score, _) in kept[0].items():
+        for member, epochs in zip(members, kept, strict=True):
+            member.backbone_.load_state_dict(epochs[rule][2])
+        selections[rule] = {"epoch": epoch, "score": score, "val": _on_validation(model, data), "tests": {}}
         if final:
             misled_val = [model.score(misled(model.backbone_, e)) for e in data.val]
             selections[rule]["misled"] = fmean(misled_val) if misled_val else None
-            selections[rule] |= _on_training(model, data) | _adapted(model, data, job.adapt)
+            selections[rule] |= _on_training(model, data) | _on_tests(members[:1], data, job.adapt)
+            if job.ensemble > 1:
+                own = {"members": job.ensemble, "val": _on_validation(Ensemble(members), data)}
+                selections[rule]["ensemble"] = own | _on_tests(members, data, job.adapt)
     variances = [row["variance"] for row in model.history_ if "variance" in row]
     return {
         "selections": selections,
@@ -109,6 +113,16 @@ def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _epochs(model: Model, first: str) -> Mapping[str, tuple[int, float | None, Mapping[str, Any]]]:
+    """By rule the epoch that it chose, its score and the weights."""
+    own = (model.best_epoch_, model.best_score_, dict(model.backbone_.state_dict()))
+    return {first: own} | {rule: (c.epoch, c.score, c.weights) for rule, c in model.also_.items()}
+
+
+def _on_validation(model: Predictor, data: ShiftDataset) -> float | None:
+    return fmean(model.score(e) for e in data.val) if data.val else None
+
+
 def _on_training(model: Model, data: ShiftDataset) -> dict[str, float | None]:
     """The score on the training data, and without the columns that the dataset knows to be spurious (Fig. 2b)."""
     columns = data.facts.get("spurious_columns")
@@ -116,15 +130,23 @@ def _on_training(model: Model, data: ShiftDataset) -> dict[str, float | None]:
     return {"train": fmean(model.score(e) for e in data.train), "train_without_spurious": without}
 
 
-def _adapted(model: Model, data: ShiftDataset, ways: Sequence[str]) -> dict[str, Any]:
-    """The tests' scores with each way of using them without labels, and where and why it was refused.
+def _on_tests(members: Sequence[Model], data: ShiftDataset, ways: Sequence[str]) -> dict[str, Any]:
+    """The tests' scores; with each way of using them without labels as well, and where and why it was refused.
 
     A way that the backbone has no means for is left out.
+
+    Args:
+        members: one model, or those of an ensemble.
+        data: whose tests.
+        ways: of using them.
     """
+    model = members[0] if len(members) == 1 else Ensemble(members)
+    plain = {e.name: _finite(model.score(e), e.name) for e in data.tests}
     found: dict[str, Any] = {}
-    fitting = [way for way in ways if "norm" not in parts_of(way) or batch_norms(model.backbone_)]
+    fitting = [way for way in ways if "norm" not in parts_of(way) or batch_norms(members[0].backbone_)]
     if any("prior" in parts_of(way) for way in fitting) and data.val:
-        model.calibrate(data.val)  # the rule's own epoch
+        for member in members:
+            member.calibrate(data.val)  # the rule's own epoch
     for way in fitting:
         scores, refused = {}, {}
         for environment in data.tests:
@@ -134,7 +156,7 @@ def _adapted(model: Model, data: ShiftDataset, ways: Sequence[str]) -> dict[str,
             if why := [str(one.message) for one in told if issubclass(one.category, GraphshiftWarning)]:
                 refused[environment.name] = why[0]
         found[way] = {"tests": scores, "refused": refused}
-    return {"adapted": found} if ways else {}
+    return {"tests": plain} | ({"adapted": found} if ways else {})
 
 
 def _curve(model: Model) -> dict[str, list[float]] | None:
