@@ -291,3 +291,20 @@ def test_the_table_of_methods_has_all_of_them_with_the_same_budget(name: str) ->
     assert made.in_domain
     assert made.adapt == ("norm", "prior", "norm+prior")
     assert made.selections == ("val",)
+    assert {arm.settings.get("explorers", 3) for arm in made.arms} == {3}
+    backbones = {arm.settings["backbone"] for arm in made.arms}
+    labels_from_a_gcn = made.dataset in ("cora", "photo")
+    assert backbones == ({"gcn"} if labels_from_a_gcn else {"gcn", "sage", "mlp"})
+    assert made.ensemble == (5 if made.dataset in ("twitch", "pubmed-temporal") else 1)
+    assert len(made.draws) >= 5
+
+
+@pytest.mark.parametrize("name", [e for e in EXPERIMENTS if "selections" in EXPERIMENTS[e].settings])
+def test_rules_are_held_against_each_other_with_all_else_equal(name: str) -> None:
+    made = plan(name, "selections")
+    assert made.selections == ("val", "explored", "id_val", "oracle")
+    explorers = [arm.settings.get("explorer") for arm in made.arms]
+    assert explorers == [None, "random", "gradient"]
+    assert all(arm.space for arm in made.arms)
+    assert made.trials == EXPERIMENTS[name].method_trials
+    assert len(made.draws) >= 5

@@ -30,7 +30,10 @@ class Experiment:
         seeds, data_seeds: of the full runs; every data seed with every seed.
         trials: of tuning for each arm in the fair setting; fewer where a trial takes minutes.
         repeats: tuning seeds that each setting is tried with.
-        method_trials: of tuning for each arm in the table of all methods.
+        method_trials: of tuning for each arm in the table of all methods and in that of selection rules.
+        other_backbone: for ERM and EERM in the table of all methods, beside a model without edges; none where the
+            labels were made by a GNN, which says what to use.
+        ensemble: members of ensembles in the table of all methods; 1 for none.
     """
 
     name: str
@@ -52,9 +55,11 @@ class Experiment:
     trials: int = 24
     repeats: int = 3
     method_trials: int = 8
+    other_backbone: str | None = None
+    ensemble: int = 1
 
 
-_ALL = ("published", "paper", "fair", "ablation", "explorers", "methods")
+_ALL = ("published", "paper", "fair", "ablation", "explorers", "methods", "selections")
 _COMMON = {"epochs": 200, "weight_decay": 1e-3, "hidden_channels": 32, "num_layers": 2}
 
 #: The GNN steps before any explorer has learned, and they forget at every epoch; edits go one way.
@@ -68,13 +73,14 @@ _SCHOOLS = "Penn94,Brown11,Texas80,Berkeley13,Columbia2,Reed98,Virginia63"
 
 
 def _artificial(
-    dataset: str, generator: str, *, seeds: int, data_seeds: int, trials: int, **eerm: Any
+    dataset: str, generator: str, *, seeds: int, data_seeds: int, trials: int, method_trials: int = 8, **eerm: Any
 ) -> Experiment:  # fmt: skip
     return Experiment(
         f"{dataset}-{generator}", dataset, "gcn", {"edits_per_node": 1, "beta": 1.0, **eerm},
         {"generator": generator, "variant": "authors", "redraw": True}, erm={"lr": 0.001}, code=_NEVER_LEARNED,
         text=_TEXT, text_options={"variant": "paper"}, common=_COMMON, seeds=seeds, data_seeds=data_seeds,
-        trials=trials, repeats=1, settings=_ALL if generator == "gcn" else (*_ALL[:3], "methods"),
+        trials=trials, repeats=1, method_trials=method_trials,
+        settings=_ALL if generator == "gcn" else (*_ALL[:3], "methods"),
     )  # fmt: skip
 
 
@@ -84,7 +90,7 @@ def _cora(generator: str, **eerm: Any) -> Experiment:
 
 def _photo(generator: str) -> Experiment:
     return _artificial(
-        "photo", generator, seeds=1, data_seeds=5, trials=12, explorers=5, lr=0.01, explorer_lr=0.005
+        "photo", generator, seeds=1, data_seeds=5, trials=12, method_trials=4, explorers=5, lr=0.01, explorer_lr=0.005
     )  # fmt: skip
 
 
@@ -92,8 +98,8 @@ def _twitch(backbone: str, *, trials: int, repeats: int, **eerm: Any) -> Experim
     return Experiment(
         f"twitch-{backbone}", "twitch", backbone, {"explorers": 3, "edits_per_node": 5, **eerm}, erm={"lr": 0.01},
         code={"directed_edits": True}, code_options={"one_way": True}, beta_grows=10.0, common=_COMMON,
-        settings=_ALL if backbone == "gcn" else _ALL[:3], trials=trials,
-        repeats=repeats,
+        settings=_ALL if backbone == "gcn" else _ALL[:3], trials=trials, repeats=repeats, other_backbone="sage",
+        ensemble=5,
     )  # fmt: skip
 
 
@@ -110,7 +116,8 @@ def _facebook(training: str) -> Experiment:
         {"explorers": 3, "edits_per_node": 5, "beta": 1.0, "lr": 0.01, "explorer_lr": 0.005},
         {"training": training, "tests": _SCHOOLS}, erm={"lr": 0.01}, code={"directed_edits": True},
         code_options={"unknown_gender": "class0", "vocabulary": "paper"}, text_options={"vocabulary": "paper"},
-        common=_COMMON, settings=_ALL if training == "hopkins" else _ALL[:3], trials=10, repeats=2,
+        common=_COMMON, settings=_ALL if training == "hopkins" else _ALL[:3], trials=10, repeats=2, method_trials=4,
+        other_backbone="sage",
     )  # fmt: skip
 
 
@@ -147,19 +154,17 @@ EXPERIMENTS: dict[str, Experiment] = {
         _arxiv("gprgnn", explorers=3, beta=1.0, lr=0.01, explorer_lr=0.001),
         Experiment(
             "structure", "planted-structure", "sage",
-            {"explorers": 3, "edits_per_node": 5, "beta": 1.0, "lr": 0.01},
-            common=_COMMON, settings=("methods",), seeds=1,
-            data_seeds=10, method_trials=24,
+            {"explorers": 3, "edits_per_node": 5, "beta": 1.0, "lr": 0.01}, common=_COMMON,
+            settings=("methods", "selections"), seeds=1, data_seeds=10, method_trials=24, other_backbone="gcn",
         ),
         Experiment(
             "features", "planted", "gcn", {"explorers": 3, "edits_per_node": 1, "beta": 1.0, "lr": 0.01},
-            common=_COMMON, settings=("methods",), seeds=1,
-            data_seeds=10, method_trials=24,
+            common=_COMMON, settings=("methods",), seeds=1, data_seeds=10, method_trials=24, other_backbone="sage",
         ),
         Experiment(
             "pubmed", "pubmed-temporal", "gcn",
             {"explorers": 3, "edits_per_node": 3, "beta": 1.0, "lr": 0.003, "explorer_lr": 0.005}, common=_COMMON,
-            settings=_ALL[1:],
+            settings=_ALL[1:], other_backbone="sage", ensemble=5,
         ),
     )
 }  # fmt: skip

@@ -105,6 +105,11 @@ _ITEMS = (
         ),
         settings=("methods",),
     ),
+    Item(
+        "selecting", "Choosing epoch and setting without test labels: the rules side by side",
+        experiments=("structure", "cora-gcn", "photo-gcn", "twitch-gcn", "facebook-hopkins", "pubmed"),
+        settings=("selections",),
+    ),
     Item("temporal", "PubMed-temporal: a temporal shift that is not in the paper", experiments=("pubmed",)),
 )  # fmt: skip
 

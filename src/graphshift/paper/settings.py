@@ -10,7 +10,7 @@ from typing import Any
 from graphshift.errors import GraphshiftError
 from graphshift.paper.experiments import Experiment
 from graphshift.settings import idle_settings
-from graphshift.studies import Arm, Plan, crossed_arms
+from graphshift.studies import RULES, Arm, Plan, crossed_arms
 
 __all__ = ["SETTINGS", "Size", "plan_of"]
 
@@ -21,6 +21,7 @@ SETTINGS: dict[str, str] = {
     "fair": "strong backbones, undirected edits, the same number of tuning trials for every arm",
     "ablation": "on the published data: normalised or not, which learning rate, explorers learned, random or none",
     "methods": "every method and explorer, tuned alike; with the unlabelled tests in use as well; in-domain limits",
+    "selections": "ERM and EERM by each rule that chooses epoch and setting, tuned alike",
     "explorers": "random, the paper's, ones that learn faster, ones that follow the gradient; all else equal",
 }
 
@@ -57,7 +58,9 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
             f"{experiment.name}: setting is {setting!r}; expected one of {', '.join(experiment.settings)}."
         )
     arms, options, trials = _MAKERS[setting](experiment)
-    more = _MORE.get(setting, {})
+    more = dict(_MORE.get(setting, {}))
+    if setting == "methods":
+        more["ensemble"] = experiment.ensemble
     if size.epochs is not None:
         arms = [Arm(a.name, {**a.settings, "epochs": size.epochs}, a.space, a.baseline) for a in arms]
     trials = trials if size.trials is None or trials == 0 else size.trials
@@ -65,11 +68,17 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
     if data_seeds is not None and size.data_seeds is not None:
         data_seeds = size.data_seeds
     return Plan(
-        experiment.dataset, arms, range(size.seeds or experiment.seeds),
+        experiment.dataset, arms, range(size.seeds or _seeds(experiment, setting)),
         {**options, **({} if data_dir is None else {"data_dir": str(data_dir)})},
         data_seeds=None if data_seeds is None else range(data_seeds), trials=trials,
         repeats=experiment.repeats if trials and setting == "fair" else 1, **more,
     )  # fmt: skip
+
+
+def _seeds(experiment: Experiment, setting: str) -> int:
+    """Where many arms are held against each other, one seed for each draw of the data: draws differ more than seeds."""
+    many = setting in ("methods", "selections") and experiment.data_seeds is not None
+    return 1 if many else experiment.seeds
 
 
 _Made = tuple[list[Arm], dict[str, Any], int]
@@ -108,9 +117,22 @@ def _fair(experiment: Experiment) -> _Made:
 
 
 def _methods(experiment: Experiment) -> _Made:
-    """As fair, with all methods and explorers."""
-    fixed = {n: v for n, v in experiment.eerm.items() if n not in ("lr", "beta", "edits_per_node", "explorer_lr")}
-    arms = crossed_arms(_METHODS, [experiment.backbone], _METHOD_EXPLORERS, common={**experiment.common, **fixed})
+    """As fair, with all methods and explorers on the experiment's backbone, and the main ones on others.
+
+    Three explorers everywhere: ten, as on Cora in the paper, cost three times as much.
+    """
+    common = {**experiment.common, "explorers": 3}
+    arms = crossed_arms(_METHODS, [experiment.backbone], _METHOD_EXPLORERS, common=common)
+    if experiment.other_backbone is not None:
+        arms += crossed_arms(["erm", "eerm"], [experiment.other_backbone], ["random", "gradient"], common=common)
+        arms += crossed_arms(["erm"], ["mlp"], [], common=experiment.common)
+    return arms, dict(experiment.options), experiment.method_trials
+
+
+def _selections(experiment: Experiment) -> _Made:
+    """ERM, and EERM with random and with guided edits, as in the table of all methods."""
+    common = {**experiment.common, "explorers": 3}
+    arms = crossed_arms(["erm", "eerm"], [experiment.backbone], ["random", "gradient"], common=common)
     return arms, dict(experiment.options), experiment.method_trials
 
 
@@ -146,6 +168,7 @@ _METHOD_EXPLORERS = ("random", "gradient", "features")
 #: What a setting asks of a plan beside its arms.
 _MORE: dict[str, dict[str, Any]] = {
     "methods": {"in_domain": True, "adapt": ("norm", "prior", "norm+prior")},
+    "selections": {"selections": RULES},
 }
 
 #: See ``exploring``: what raises the variance is a high learning rate, credit of one's own and a baseline.
@@ -161,7 +184,7 @@ _EXPLORERS: dict[str, Mapping[str, Any]] = {"learned": {}, "random": {"explorer"
 
 _MAKERS: dict[str, Callable[[Experiment], _Made]] = {
     "published": _published, "paper": _paper, "fair": _fair, "ablation": _ablation, "methods": _methods,
-    "explorers": _explorers,
+    "explorers": _explorers, "selections": _selections,
 }  # fmt: skip
 
 
