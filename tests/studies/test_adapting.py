@@ -25,6 +25,8 @@ def test_runs_are_scored_with_the_unlabelled_tests_in_use_as_well() -> None:
         assert arm["mean_test"]["mean"] == pytest.approx(fmean(fmean(s.values()) for s in scores))
         for name, found_there in arm["environments"].items():
             assert found_there["mean"] == pytest.approx(fmean(s[name] for s in scores))
+        vals = [f["val"] if arm["adapt"] is None else f["adapted"][arm["adapt"]]["val"] for f in found]
+        assert arm["val"]["mean"] == pytest.approx(fmean(vals))
     adapted = study.summary["arms"][1]
     assert (adapted["adapt"], adapted["baseline"]) == ("norm", "ERM")
     assert study.summary["arms"][5]["baseline"] == "ERM"

@@ -45,7 +45,7 @@ def test_an_ensemble_of_a_study_is_that_of_the_library() -> None:
         ("ERM", members[0], None), ("ERM, × 2", expected, None), ("ERM, × 2, + norm", expected, "norm"),
     ):  # fmt: skip
         assert rows[name]["tests"] == {e.name: pytest.approx(model.score(e, adapt=adapt)) for e in data.tests}
-    assert rows["ERM, × 2"]["val"] == pytest.approx(fmean(expected.score(e) for e in data.val))
+        assert rows[name]["val"] == pytest.approx(fmean(model.score(e, adapt=adapt) for e in data.val))
 
 
 def test_no_two_runs_share_a_member_and_no_trial_is_one() -> None:

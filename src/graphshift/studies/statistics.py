@@ -64,11 +64,12 @@ def _variants(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """A row for the tests' scores as they are, and one for each way of using the tests."""
     members, rows = scored.get("members", 1), []
-    ways: dict[str | None, Any] = {None: {"tests": scored["tests"], "refused": {}}} | scored.get("adapted", {})
+    plain = {"val": common["val"], "tests": scored["tests"], "refused": {}}
+    ways: dict[str | None, Any] = {None: plain} | scored.get("adapted", {})
     for way, found in ways.items():
         scores = list(found["tests"].values())
         worst = min(scores) if METRICS[record["metric"]].higher_is_better else max(scores)
-        own = {"arm": variant_name(record["arm"], members, way), "ensemble": members, "adapt": way}
+        own = {"arm": variant_name(record["arm"], members, way), "ensemble": members, "adapt": way, "val": found["val"]}
         scored_as = {"tests": found["tests"], "mean": fmean(scores), "worst": worst, "refused": found["refused"]}
         rows.append({**common, **own, **scored_as})
     return rows

@@ -119,8 +119,8 @@ def _epochs(model: Model, first: str) -> Mapping[str, tuple[int, float | None, M
     return {first: own} | {rule: (c.epoch, c.score, c.weights) for rule, c in model.also_.items()}
 
 
-def _on_validation(model: Predictor, data: ShiftDataset) -> float | None:
-    return fmean(model.score(e) for e in data.val) if data.val else None
+def _on_validation(model: Predictor, data: ShiftDataset, adapt: str | None = None) -> float | None:
+    return fmean(model.score(e, adapt=adapt) for e in data.val) if data.val else None
 
 
 def _on_training(model: Model, data: ShiftDataset) -> dict[str, float | None]:
@@ -133,7 +133,8 @@ def _on_training(model: Model, data: ShiftDataset) -> dict[str, float | None]:
 def _on_tests(members: Sequence[Model], data: ShiftDataset, ways: Sequence[str]) -> dict[str, Any]:
     """The tests' scores; with each way of using them without labels as well, and where and why it was refused.
 
-    A way that the backbone has no means for is left out.
+    Each way is tried on the validation graphs too, so that it can be chosen there. A way that the backbone has no
+    means for is left out.
 
     Args:
         members: one model, or those of an ensemble.
@@ -148,6 +149,9 @@ def _on_tests(members: Sequence[Model], data: ShiftDataset, ways: Sequence[str])
         for member in members:
             member.calibrate(data.val)  # the rule's own epoch
     for way in fitting:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GraphshiftWarning)  # refused there, it is what it would be without
+            val = _on_validation(model, data, way)
         scores, refused = {}, {}
         for environment in data.tests:
             with warnings.catch_warnings(record=True) as told:
@@ -155,7 +159,7 @@ def _on_tests(members: Sequence[Model], data: ShiftDataset, ways: Sequence[str])
                 scores[environment.name] = _finite(model.score(environment, adapt=way), environment.name)
             if why := [str(one.message) for one in told if issubclass(one.category, GraphshiftWarning)]:
                 refused[environment.name] = why[0]
-        found[way] = {"tests": scores, "refused": refused}
+        found[way] = {"val": val, "tests": scores, "refused": refused}
     return {"tests": plain} | ({"adapted": found} if ways else {})
 
 
