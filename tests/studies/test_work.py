@@ -174,6 +174,7 @@ def test_reasons_are_one_line_without_paths() -> None:
 
 def test_a_score_that_is_no_number_is_a_failure(data: ShiftDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     real = gs.Model.score
-    monkeypatch.setattr(gs.Model, "score", lambda self, e, adapt=None: float("nan") if e.name == "T2" else real(self, e))
+    broken = lambda self, e, adapt=None: float("nan") if e.name == "T2" else real(self, e)  # noqa: E731
+    monkeypatch.setattr(gs.Model, "score", broken)
     record = attempt(jobs_of(plan(trials=0), data, "run")[0], data)
     assert record["reason"] == "environment 'T2': the score is nan; the metric is not defined there."
