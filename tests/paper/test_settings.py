@@ -299,6 +299,11 @@ def test_the_table_of_methods_has_all_of_them_with_the_same_budget(name: str) ->
     assert len(made.draws) >= 5
 
 
+def test_data_that_are_made_need_no_folder_of_files(tmp_path: Path) -> None:
+    assert plan_of(EXPERIMENTS["twitch-gcn"], "methods", Size(), tmp_path).options["data_dir"] == str(tmp_path)
+    assert "data_dir" not in plan_of(EXPERIMENTS["structure"], "methods", Size(), tmp_path).options
+
+
 @pytest.mark.parametrize("name", [e for e in EXPERIMENTS if "selections" in EXPERIMENTS[e].settings])
 def test_rules_are_held_against_each_other_with_all_else_equal(name: str) -> None:
     made = plan(name, "selections")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphshift.datasets import takes_data_dir
 from graphshift.errors import GraphshiftError
 from graphshift.paper.experiments import Experiment
 from graphshift.settings import idle_settings
@@ -51,7 +52,7 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
         experiment: of :data:`~graphshift.paper.experiments.EXPERIMENTS`.
         setting: of :data:`SETTINGS`.
         size: how much of it to run.
-        data_dir: where the raw files are.
+        data_dir: where the raw files are; of no use to data that are made.
     """
     if setting not in experiment.settings:
         raise GraphshiftError(
@@ -69,7 +70,7 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
         data_seeds = size.data_seeds
     return Plan(
         experiment.dataset, arms, range(size.seeds or _seeds(experiment, setting)),
-        {**options, **({} if data_dir is None else {"data_dir": str(data_dir)})},
+        {**options, **({"data_dir": str(data_dir)} if data_dir and takes_data_dir(experiment.dataset) else {})},
         data_seeds=None if data_seeds is None else range(data_seeds), trials=trials,
         repeats=experiment.repeats if trials and setting == "fair" else 1, **more,
     )  # fmt: skip
