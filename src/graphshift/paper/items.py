@@ -21,7 +21,8 @@ class Item:
         experiments: whose studies it shows.
         settings: in which; of those that the experiments have.
         data: the datasets that it describes, each with the kind of picture (or ``"table"``).
-        shows: for studies, which of ``"tests"``, ``"spurious"`` and ``"generators"`` are drawn.
+        shows: for studies, which of ``"tests"``, ``"spurious"`` and ``"generators"`` are drawn; ``"methods"`` or
+            ``"rules"`` for items with tables of their own.
     """
 
     name: str
@@ -103,12 +104,12 @@ _ITEMS = (
             "structure", "features", "cora-gcn", "cora-sgc", "cora-gat", "photo-gcn", "photo-sgc", "photo-gat",
             "twitch-gcn", "facebook-hopkins", "pubmed",
         ),
-        settings=("methods",),
+        settings=("methods",), shows=("methods",),
     ),
     Item(
         "selecting", "Choosing epoch and setting without test labels: the rules side by side",
         experiments=("structure", "cora-gcn", "photo-gcn", "twitch-gcn", "facebook-hopkins", "pubmed"),
-        settings=("selections",),
+        settings=("selections",), shows=("rules",),
     ),
     Item("temporal", "PubMed-temporal: a temporal shift that is not in the paper", experiments=("pubmed",)),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from graphshift.paper import Item
 from graphshift.paper.reproducing import Finished
+from graphshift.report.benchmark_figures import draw_methods, draw_rules
 from graphshift.report.figures import COLOURS, plain, save_both
 from graphshift.report.tables import LABELS
 
@@ -23,7 +24,7 @@ _TAKEN_APART = ("ablation", "explorers")
 
 
 def draw_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[Path]:
-    """Draws what an item shows, ``ITEM-tests``, ``ITEM-spurious``, ``ITEM-generators``, as PNG and SVG.
+    """Draws each of the things that an item shows, ``ITEM-tests`` and so on, as PNG and SVG.
 
     Args:
         item: which.
@@ -199,7 +200,7 @@ def draw_exploring(records: Sequence[Mapping[str, Any]], folder: Path) -> list[P
 
 
 _DRAWN: dict[str, Callable[[Item, Sequence[Finished]], Figure | None]] = {
-    "tests": _tests, "spurious": _spurious, "generators": _generators,
+    "tests": _tests, "spurious": _spurious, "generators": _generators, "methods": draw_methods, "rules": draw_rules,
 }  # fmt: skip
 
 

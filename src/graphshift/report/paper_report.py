@@ -11,6 +11,7 @@ from graphshift.datasets import load
 from graphshift.datasets.statistics import dataset_statistics
 from graphshift.paper import Item
 from graphshift.paper.reproducing import Finished, quiet
+from graphshift.report.benchmark_tables import benchmark_tables, rule_tables, study_benchmark
 from graphshift.report.data_figures import draw_dataset
 from graphshift.report.paper_figures import draw_exploring, draw_item
 from graphshift.report.paper_page import item_page
@@ -26,13 +27,21 @@ __all__ = ["write_data_item", "write_exploring", "write_item", "write_toy"]
 
 def write_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[StudyTable]:
     """Writes the tables, findings and figures of an item whose studies were run; gives the tables for a terminal."""
-    findings = [
-        f"{study.experiment.name}, {study.setting}: {finding['text']}"
-        for study in studies
-        for finding in study.summary["findings"]
-    ]
-    place = folder / item.name
-    short, full = item_tables(item, studies, tests=False), item_tables(item, studies)
+    place, findings = folder / item.name, list[str]()
+    if "methods" in item.shows:
+        short, by_study = benchmark_tables(studies), {s.experiment.name: study_benchmark(s) for s in studies}
+        for name, own in by_study.items():
+            _write(own, place, name=name)
+        full = [*short, *(table for own in by_study.values() for table in own)]
+    elif "rules" in item.shows:
+        short = full = rule_tables(studies)
+    else:
+        findings = [
+            f"{study.experiment.name}, {study.setting}: {finding['text']}"
+            for study in studies
+            for finding in study.summary["findings"]
+        ]
+        short, full = item_tables(item, studies, tests=False), item_tables(item, studies)
     _write(full, place, findings)
     _write(short, place, name="short")
     figures = draw_item(item, studies, place)

@@ -1,0 +1,143 @@
+"""Tables and figures of many methods on many datasets, against the runs that they are made from."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+from scipy import stats
+
+from graphshift.paper import Item
+from graphshift.paper.reproducing import Finished
+from graphshift.report.benchmark_tables import benchmark_tables, rule_tables, study_benchmark
+from graphshift.report.paper_report import write_item
+from graphshift.studies import Arm, run_study
+from tiny_paper import TINY
+from tiny_studies import RANDOM, plan
+from tiny_studies import TINY as SMALL
+
+ARMS = [
+    Arm("ERM, gcn", {"method": "erm", "backbone": "gcn", **SMALL}, {"lr": [0.01, 0.1]}),
+    replace(RANDOM, name="EERM random, gcn", settings={**RANDOM.settings, "backbone": "gcn"}),
+    Arm("ERM, mlp", {"method": "erm", "backbone": "mlp", **SMALL}),
+]
+
+
+@functools.cache
+def methods() -> Finished:
+    made = plan(arms=ARMS, seeds=[0, 1, 2], trials=2, in_domain=True, adapt=("norm", "prior"), ensemble=2)
+    study = run_study(made, workers=0, threads=1)
+    return Finished(TINY, "methods", study.summary, study.rows())
+
+
+@functools.cache
+def rules() -> Finished:
+    made = plan(arms=ARMS[:2], trials=2, selections=("val", "explored", "id_val", "oracle"))
+    study = run_study(made, workers=0, threads=1)
+    return Finished(TINY, "selections", study.summary, study.rows())
+
+
+def arm(name: str) -> Mapping[str, Any]:
+    return next(a for a in methods().summary["arms"] if a["arm"] == name)
+
+
+def test_all_methods_stand_beside_each_other_once() -> None:
+    overview, _ = benchmark_tables([methods()])
+    assert overview.columns == ["arm", "tiny"]
+    assert [row[0] for row in overview.rows] == [
+        "ERM", "EERM random", "ERM, mlp", "in-domain limit", "largest class (%)",
+    ]  # fmt: skip
+    for name, cell in ((r[0], r[1]) for r in overview.rows[:3]):
+        own = [row["mean"] for row in methods().of(f"{name}, gcn" if "mlp" not in name else name)]
+        assert cell.split()[0] == f"{100 * fmean(own):.1f}"
+
+
+@pytest.mark.parametrize(
+    ("gains", "mark"),
+    [([0.10, 0.11, 0.12], " ▲"), ([-0.10, -0.11, -0.12], " ▼"), ([0.1, -0.1, 0.05], "")],
+)
+def test_a_mark_says_what_is_beyond_chance(gains: list[float], mark: str) -> None:
+    found = stats.ttest_1samp(gains, 0).confidence_interval(0.95)
+    assert bool(mark) == (not found.low < 0 < found.high)
+    summary = dict(methods().summary)
+    entries = [dict(a) for a in summary["arms"]]
+    changed = next(a for a in entries if a["arm"] == "EERM random, gcn")
+    changed["difference"] = {
+        "mean_test": {"mean": fmean(gains), "low": found.low, "high": found.high}, "worst_test": None,
+    }  # fmt: skip
+    overview, _ = benchmark_tables([replace(methods(), summary=summary | {"arms": entries})])
+    cell = next(row[1] for row in overview.rows if row[0] == "EERM random")
+    assert re.fullmatch(r"[\d.]+" + mark, cell)
+
+
+def test_validation_chooses_and_the_tests_tell_what_it_was_worth() -> None:
+    _, choices = benchmark_tables([methods()])
+    assert [row[1] for row in choices.rows] == ["one model", "ensembles too", "unlabelled tests too"]
+    kinds = {
+        "one model": lambda a: a["ensemble"] == 1 and a["adapt"] is None, "ensembles too": lambda a: a["adapt"] is None,
+        "unlabelled tests too": lambda a: True,
+    }  # fmt: skip
+    for row in choices.rows:
+        allowed = [a for a in methods().summary["arms"] if kinds[row[1]](a)]
+        best = max(fmean(r["val"] for r in methods().of(a["arm"])) for a in allowed)
+        chosen = [r for r in methods().rows if r["arm"] == row[2]]
+        assert fmean(r["val"] for r in chosen) == pytest.approx(best)
+        assert row[4].startswith(f"{100 * fmean(r['mean'] for r in chosen):.1f} ±")
+        first = {r["seed"]: r["mean"] for r in methods().of("ERM, gcn")}
+        gains = [r["mean"] - first[r["seed"]] for r in chosen]
+        if row[2] == "ERM, gcn":
+            assert row[6] == "–"
+        else:
+            assert row[6].startswith(f"{100 * fmean(gains):+.1f} [")
+
+
+def test_each_dataset_has_its_methods_variants_tests_and_settings() -> None:
+    scores, variants, tests, chosen = study_benchmark(methods())
+    names = ["ERM, gcn", "EERM random, gcn", "ERM, mlp"]
+    limits = ["in-domain limit, gcn", "in-domain limit, mlp"]
+    assert [row[0] for row in scores.rows] == names + limits
+    assert [row[0] for row in tests.rows] == [*names, *limits, "largest class (%)"]
+    assert [row[0] for row in chosen.rows] == names
+    assert [row[0] for row in variants.rows] == names
+    assert variants.columns == ["arm", "one model", "+ norm", "+ prior", "× 2", "× 2 + norm", "× 2 + prior"]
+    by_name = {row[0]: dict(zip(variants.columns, row, strict=True)) for row in variants.rows}
+    assert by_name["ERM, mlp"]["+ norm"] == "–"  # it has no batch normalisation
+    for column, suffix in (("+ norm", ", + norm"), ("× 2", ", × 2"), ("× 2 + norm", ", × 2, + norm")):
+        mean = arm(f"EERM random, gcn{suffix}")["mean_test"]["mean"]
+        assert by_name["EERM random, gcn"][column].startswith(f"{100 * mean:.1f} ±")
+    assert "looked at the unlabelled test graphs" in variants.note
+    assert all(len(row) == len(t.columns) for t in (scores, variants, tests, chosen) for row in t.rows)
+
+
+def test_rules_stand_beside_each_other_and_the_oracle_is_marked() -> None:
+    (table,) = rule_tables([rules()])
+    assert [row[1] for row in table.rows[:4]] == ["val", "explored", "id_val", "oracle (not allowed: chosen on tests)"]
+    assert len(table.rows) == 8
+    for row in table.rows:
+        entry = next(
+            a for a in rules().summary["arms"] if a["arm"] == row[0] and a["selection"] == row[1].split(" (")[0]
+        )  # fmt: skip
+        assert row[3].startswith(f"{100 * entry['mean_test']['mean']:.1f} ±")
+
+
+@pytest.mark.parametrize(("shown", "made"), [("methods", methods), ("rules", rules)])
+def test_an_item_is_written_with_its_figure_and_page(shown: str, made: Any, tmp_path: Path) -> None:
+    item = Item("table99", "many methods", experiments=("tiny",), settings=(made().setting,), shows=(shown,))
+    tables = write_item(item, [made()], tmp_path)
+    place = tmp_path / "table99"
+    names = {path.name for path in place.iterdir()}
+    expected = {"table.md", "table.txt", "short.md", "short.txt", "report.html"}
+    expected |= {f"table99-{shown}.png", f"table99-{shown}.svg"}
+    expected |= {"tiny.md", "tiny.txt"} if shown == "methods" else set()
+    assert names == expected
+    for table in tables:
+        assert table.title in (place / "short.md").read_text()
+    page = (place / "report.html").read_text()
+    assert tables[0].title in page
+    assert page.count("<svg") == 1
