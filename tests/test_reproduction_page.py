@@ -11,8 +11,11 @@ import pytest
 from graphshift.paper import EXPERIMENTS, ITEMS
 from graphshift.paper.exploring import explored
 from graphshift.paper.reproducing import finished, settings_of
-from graphshift.report.paper_tables import exploring_table, item_tables
+from graphshift.report.benchmark_tables import study_benchmark
+from graphshift.report.paper_tables import exploring_table, rates_table, short_tables
 from graphshift.report.study_tables import markdown_table
+from graphshift.studies import flat
+from graphshift.studies.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
@@ -39,13 +42,19 @@ def test_the_page_has_the_tables_of_results() -> None:
 def test_a_table_is_made_of_the_fits(name: str) -> None:
     item = ITEMS[name]
     studies = [found for e, s in settings_of(item, None) if (found := finished(e, s, RESULTS)) is not None]
-    made = "\n\n".join(markdown_table(table) for table in item_tables(item, studies, tests=False))
-    assert (RESULTS / name / "short.md").read_text(encoding="utf-8") == made + "\n", "run `make page`"
+    expected = {"short": short_tables(item, studies)}
+    if "methods" in item.shows:
+        expected |= {study.experiment.name: study_benchmark(study) for study in studies}
+    for file, tables in expected.items():
+        made = "\n\n".join(map(markdown_table, tables))
+        assert (RESULTS / name / f"{file}.md").read_text(encoding="utf-8") == made + "\n", "run `make page`"
 
 
 def test_the_variance_under_explorers_is_that_of_the_cases() -> None:
-    made = markdown_table(exploring_table(explored(RESULTS / "exploring/results.jsonl")))
-    assert (RESULTS / "exploring/variance.md").read_text(encoding="utf-8") == made + "\n", "run `make page`"
+    records = explored(RESULTS / "exploring/results.jsonl")
+    for name, table in (("variance", exploring_table(records)), ("rates", rates_table(records))):
+        made = markdown_table(table)
+        assert (RESULTS / f"exploring/{name}.md").read_text(encoding="utf-8") == made + "\n", "run `make page`"
 
 
 @pytest.mark.parametrize("study", STUDIES)
@@ -55,8 +64,10 @@ def test_a_study_is_finished_and_of_an_experiment(study: str) -> None:
     assert setting in EXPERIMENTS[name].settings
     found = finished(EXPERIMENTS[name], setting, RESULTS)
     assert found is not None
+    records = list(Ledger(RESULTS / study / "results.jsonl").records.values())
+    rows = {entry["rule"]: flat(records, entry["rule"]) for entry in found.summary["selections"]}
     for arm in found.summary["arms"]:
-        own = [row["mean"] for row in found.of(arm["arm"])]
+        own = [row["mean"] for row in rows[arm["selection"]] if row["arm"] == arm["arm"]]
         assert len(own) == arm["runs"] > 0
         assert arm["mean_test"]["mean"] == pytest.approx(sum(own) / len(own))
 

@@ -23,7 +23,7 @@ from graphshift.methods import EERMMethod
 from graphshift.paper import exploring
 from graphshift.paper.exploring import LEARNERS, Case, cases, explore, explore_all, explored, relabelled
 from graphshift.randomness import derive_seed, other_nodes
-from graphshift.report.paper_tables import exploring_table
+from graphshift.report.paper_tables import exploring_table, rates_table
 from policies import logits_of
 from reference import dense_adjacency, graph_of, random_data
 from small import copied, environments, identical
@@ -294,6 +294,9 @@ def test_the_table_divides_by_the_random_variance() -> None:
         ["d", "1", "paper", "1", "5.0e-10", "2.0", "4.0", "1.0 to 1.0", "1"],
     ]
     assert "after 40 steps" in table.title
+    short = rates_table([record | {"seed": i} for i, record in enumerate(records)])
+    assert short.columns[3:5] == ["lr 0.1", "lr 1"]
+    assert [list(row) for row in short.rows] == [["d", "1", "paper", "4.0 (2.5)", "2.0 (4.0)", "3"]]
 
 
 def test_a_graph_of_one_node_has_nothing_to_explore() -> None:

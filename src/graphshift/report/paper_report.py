@@ -11,11 +11,11 @@ from graphshift.datasets import load
 from graphshift.datasets.statistics import dataset_statistics
 from graphshift.paper import Item
 from graphshift.paper.reproducing import Finished, quiet
-from graphshift.report.benchmark_tables import benchmark_tables, rule_tables, study_benchmark
+from graphshift.report.benchmark_tables import study_benchmark
 from graphshift.report.data_figures import draw_dataset
 from graphshift.report.paper_figures import draw_exploring, draw_item
 from graphshift.report.paper_page import item_page
-from graphshift.report.paper_tables import exploring_table, item_tables
+from graphshift.report.paper_tables import exploring_table, item_tables, rates_table, short_tables
 from graphshift.report.study_tables import StudyTable, markdown_table
 from graphshift.report.tables import print_table
 from graphshift.report.toy_figure import draw_toy
@@ -27,21 +27,22 @@ __all__ = ["write_data_item", "write_exploring", "write_item", "write_toy"]
 
 def write_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[StudyTable]:
     """Writes the tables, findings and figures of an item whose studies were run; gives the tables for a terminal."""
-    place, findings = folder / item.name, list[str]()
+    place, short = folder / item.name, short_tables(item, studies)
+    findings: list[str] = []
     if "methods" in item.shows:
-        short, by_study = benchmark_tables(studies), {s.experiment.name: study_benchmark(s) for s in studies}
+        by_study = {study.experiment.name: study_benchmark(study) for study in studies}
         for name, own in by_study.items():
             _write(own, place, name=name)
         full = [*short, *(table for own in by_study.values() for table in own)]
     elif "rules" in item.shows:
-        short = full = rule_tables(studies)
+        full = short
     else:
+        full = item_tables(item, studies)
         findings = [
             f"{study.experiment.name}, {study.setting}: {finding['text']}"
             for study in studies
             for finding in study.summary["findings"]
         ]
-        short, full = item_tables(item, studies, tests=False), item_tables(item, studies)
     _write(full, place, findings)
     _write(short, place, name="short")
     figures = draw_item(item, studies, place)
@@ -51,10 +52,11 @@ def write_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[St
 
 def write_exploring(item: Item, records: Sequence[dict[str, Any]], folder: Path) -> list[StudyTable]:
     """What explorers that learn do to the variance, beside random ones."""
-    tables = [exploring_table(records)]
-    _write(tables, folder / item.name, name="variance")
+    short = [rates_table(records)]
+    _write([exploring_table(records)], folder / item.name, name="variance")
+    _write(short, folder / item.name, name="rates")
     draw_exploring(records, folder / item.name)
-    return tables
+    return short
 
 
 def write_data_item(item: Item, datasets: Sequence[str], folder: Path, data_dir: Path | None) -> list[StudyTable]:

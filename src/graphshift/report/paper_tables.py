@@ -8,11 +8,21 @@ from typing import Any
 
 from graphshift.paper import PUBLISHED, Item, Published
 from graphshift.paper.reproducing import Finished
+from graphshift.report.benchmark_tables import benchmark_tables, rule_tables
 from graphshift.report.study_tables import StudyTable, show_budget, show_difference, show_settings, show_spread
 from graphshift.report.tables import LABELS, show_score
 from graphshift.studies.statistics import spread
 
-__all__ = ["exploring_table", "item_tables"]
+__all__ = ["exploring_table", "item_tables", "rates_table", "short_tables"]
+
+
+def short_tables(item: Item, studies: Sequence[Finished]) -> list[StudyTable]:
+    """What a terminal and a page of the docs show of an item."""
+    if "methods" in item.shows:
+        return benchmark_tables(studies)
+    if "rules" in item.shows:
+        return rule_tables(studies)
+    return item_tables(item, studies, tests=False)
 
 
 def item_tables(item: Item, studies: Sequence[Finished], *, tests: bool = True) -> list[StudyTable]:
@@ -111,6 +121,31 @@ def _chosen(item: Item, studies: Sequence[Finished]) -> StudyTable:
         arms: Sequence[Mapping[str, Any]] = study.summary["arms"]
         rows += [[study.experiment.name, arm["arm"], show_settings(arm["chosen"])] for arm in arms if arm["chosen"]]
     return StudyTable(f"{item.name}: settings chosen on validation", ["experiment", "arm", "chosen"], rows)
+
+
+def rates_table(records: Sequence[Mapping[str, Any]]) -> StudyTable:
+    """:func:`exploring_table` at a glance: a column for each learning rate.
+
+    Args:
+        records: of :func:`graphshift.paper.exploring.explore_all`.
+    """
+    rates = sorted({r["lr"] for r in records})
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for r in records:
+        groups.setdefault((r["dataset"], r["edits_per_node"], r["learner"]), []).append(r)
+    rows = []
+    for (dataset, edits, learner), own in groups.items():
+        cells = []
+        for lr in rates:
+            found = [r for r in own if r["lr"] == lr]
+            ratio, control = (fmean(r[key] / r["random"] for r in found) if found else 0 for key in ("last", "control"))
+            cells.append(f"{ratio:.1f} ({control:.1f})" if found else "–")
+        rows.append([dataset, str(edits), learner, *cells, str(len({r["seed"] for r in own}))])
+    return StudyTable(
+        "exploring: the variance under learned edits, over that under random ones (in brackets: with other columns)",
+        ["dataset", "s", "reward", *(f"lr {lr:g}" for lr in rates), "seeds"], rows,
+        "the GNN, trained by ERM, stands still. Other columns: the same views with random columns, repetitions kept.",
+    )  # fmt: skip
 
 
 def exploring_table(records: Sequence[Mapping[str, Any]]) -> StudyTable:
