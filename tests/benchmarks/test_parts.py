@@ -11,10 +11,11 @@ import pytest
 import graphshift as gs
 from graphshift.benchmarks.bars import start
 from graphshift.benchmarks.bench import Bench
-from graphshift.benchmarks.outcome import Measurement
+from graphshift.benchmarks.outcome import Measurement, show
 from graphshift.benchmarks.parts import CHECKED, PARTS, SECTIONS, chosen_parts
 from graphshift.datasets.catalogue import entry
 from graphshift.errors import GraphshiftError
+from graphshift.explorers import EXPLORERS
 
 
 def run(name: str, bench: Bench) -> dict[str, Measurement]:
@@ -179,6 +180,17 @@ def test_backbones(bench: Bench) -> None:
     }  # fmt: skip
 
 
+def test_explorers(bench: Bench) -> None:
+    run("explorers", bench)
+    for table, nodes in zip(bench.outcome.tables, bench.sizes.floor, strict=True):
+        times = bench.outcome.data[f"{nodes}"]
+        assert set(times) == set(EXPLORERS)
+        assert [row[0] for row in table.rows] == list(times)
+        assert table.rows[0][0] == "random"
+        assert [row[2] for row in table.rows] == [show(t / times["random"]) for t in times.values()]
+    assert not bench.outcome.failures
+
+
 def test_a_stage_that_fails_leaves_the_others(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     def held(file: Path, kind: str, **options: Any) -> dict[str, int]:
         if options["low_memory"]:
@@ -198,11 +210,13 @@ def test_names_choose_parts_and_sections() -> None:
     assert chosen_parts(None) == list(PARTS)
     assert chosen_parts([], default=CHECKED) == list(CHECKED)
     assert chosen_parts(["start", "floor"]) == ["floor", "start"]
-    assert chosen_parts(["bars"]) == [name for name in PARTS if name not in ("curves", "backbones")]
-    assert SECTIONS == ("bars", "curves", "backbones")
+    assert chosen_parts(["bars"]) == [name for name in PARTS if name not in ("curves", "backbones", "explorers")]
+    assert SECTIONS == ("bars", "curves", "backbones", "explorers")
     assert "million" not in CHECKED
     assert "floor" in CHECKED
-    with pytest.raises(GraphshiftError, match=r"--only is 'flour'; expected one of bars, curves, backbones, floor"):
+    with pytest.raises(
+        GraphshiftError, match=r"--only is 'flour'; expected one of bars, curves, backbones, explorers, floor"
+    ):
         chosen_parts(["floor", "flour"])
 
 

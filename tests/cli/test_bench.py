@@ -79,7 +79,7 @@ def test_nothing_is_overwritten_without_being_asked(graphshift: Any, monkeypatch
     [
         (
             ["--only", "flour"],
-            "--only is 'flour'; expected one of bars, curves, backbones, floor, gradient, exponent, million",
+            "--only is 'flour'; expected one of bars, curves, backbones, explorers, floor, gradient, exponent, million",
         ),
         (["--data-dir", "nowhere"], "nowhere: there is no such folder; --data-dir names that of the raw files."),
         (["--check", "nowhere.json"], "nowhere.json: there is no such file."),

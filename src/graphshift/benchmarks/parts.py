@@ -15,7 +15,7 @@ class Part:
     """One part of the suite.
 
     Args:
-        section: ``"bars"``, ``"curves"`` or ``"backbones"``; naming a section chooses all its parts.
+        section: ``"bars"``, ``"curves"``, ``"backbones"`` or ``"explorers"``; naming a section chooses all its parts.
         module: below ``graphshift.benchmarks``; its ``run`` measures.
         what: one line.
     """
@@ -38,6 +38,7 @@ PARTS: dict[str, Part] = {
     "start": Part("bars", "bars.start", "a whole fit of one epoch beside the import of PyG"),
     "curves": Part("curves", "curves", "time and memory against nodes, views, edits, degree and features"),
     "backbones": Part("backbones", "backbones", "every backbone, normal and in low-memory mode"),
+    "explorers": Part("explorers", "explorers", "every explorer beside random edits"),
 }
 
 SECTIONS = tuple(dict.fromkeys(part.section for part in PARTS.values()))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -10,7 +12,7 @@ from graphshift.backbones import BACKBONES, Backbone
 from graphshift.benchmarks.dense import DenseReinforce
 from graphshift.datasets import load
 from graphshift.environments import Environment
-from graphshift.explorers import Explorer, Gradient, Random, Reinforce
+from graphshift.explorers import EXPLORERS, Explorer, Random
 from graphshift.methods import EERMMethod, ERMMethod, Method
 from graphshift.randomness import isolated
 
@@ -22,9 +24,7 @@ METHODS = {
     "dense": "EERM dense",
 }  # fmt: skip
 
-_EXPLORERS: dict[str, type[Explorer]] = {
-    "random": Random, "reinforce": Reinforce, "gradient": Gradient, "dense": DenseReinforce,
-}  # fmt: skip
+_EXPLORERS: dict[str, type[Explorer]] = {**EXPLORERS, "dense": DenseReinforce}
 _WIDTH = 32
 
 
@@ -54,7 +54,7 @@ def new_method(
 
     Args:
         environment: what it will be trained on.
-        kind: a name from :data:`METHODS`.
+        kind: ``"erm"``, ``"dense"`` or an explorer's name.
         explorers: K.
         edits: s.
         backbone: a name from ``BACKBONES``.
@@ -64,7 +64,10 @@ def new_method(
     if kind == "erm":
         return ERMMethod(network)
     make = _EXPLORERS[kind]
-    return EERMMethod(network, lambda _, k: make(edits, seed=k), explorers=explorers, low_memory=low_memory)
+    options: dict[str, Any] = (
+        {"edits_per_node": edits} if "edits_per_node" in inspect.signature(make).parameters else {}
+    )
+    return EERMMethod(network, lambda _, k: make(**options, seed=k), explorers=explorers, low_memory=low_memory)
 
 
 def stepping(method: Method, environment: Environment, times: int = 1) -> Callable[[], None]:
