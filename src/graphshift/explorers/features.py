@@ -80,7 +80,7 @@ class FeatureExplorer(Explorer):
         if self.kind in ("mask", "flip"):
             _, self._slope = risk.once(f"features {self.kind}", lambda: _slopes(graph, risk, self.kind, None))
         else:
-            value, self._slope = _slopes(graph, risk, self.kind, self._moved(risk.x))
+            value, self._slope = _slopes(graph, risk, self.kind, self._moved(risk))
             missed = value < self._last if self.aim == "raise" else value > self._last
             self._rate = min(self._rate * (_SHORTER if missed else _LONGER), _RATE)
             self._last = value
@@ -102,7 +102,7 @@ class FeatureExplorer(Explorer):
         if self.kind in ("shift", "scale"):
             step = self._rate * gains / gains.abs().max().clamp(min=torch.finfo(gains.dtype).tiny)
             self.place = (step if self.place is None else self.place.to(step) + step).clamp(-1, 1)
-            view.change = _Columns(self._moved(x), self.kind == "shift")
+            view.change = _Columns(self._moved(risk), self.kind == "shift")
         elif self.kind == "mask":
             best = gains.topk(max(round(self.bound * gains.numel()), 1))
             gone = torch.zeros_like(gains).index_fill_(0, best.indices[best.values > 0], 1.0)
@@ -111,9 +111,11 @@ class FeatureExplorer(Explorer):
             view.change = _flipped(x, gains, self.bound)
         return view
 
-    def _moved(self, x: Features) -> Tensor:
+    def _moved(self, risk: SharedRisk) -> Tensor:
         """How far each column is: as a multiple of itself, or in its own unit."""
-        unit = _deviation(x) if self.kind == "shift" else torch.ones(x.shape[1], dtype=x.dtype, device=x.device)
+        x = risk.x
+        assert x is not None
+        unit = _units(risk) if self.kind == "shift" else torch.ones(x.shape[1], dtype=x.dtype, device=x.device)
         return unit * 0 if self.place is None else self.bound * self.place.to(unit) * unit
 
     def reset(self) -> None:
@@ -212,7 +214,7 @@ def _slopes(graph: Graph, risk: SharedRisk, kind: str, moved: Tensor | None) -> 
     value = risk(graph, _Columns(place, kind == "shift"))
     slope = _gradient(value, place)
     if kind == "shift":
-        slope = slope * _deviation(x)
+        slope = slope * _units(risk)
     return float(value.detach()), -slope if kind == "mask" else slope  # masked, a column goes from 1 to 0
 
 
@@ -242,6 +244,14 @@ def _flipped(x: Features, gains: Tensor, bound: float) -> Change:
         return Sparse(x.pattern, value) if isinstance(x, Sparse) else value
 
     return change
+
+
+def _units(risk: SharedRisk) -> Tensor:
+    """What a shift of 1 is in each column: its standard deviation, computed once for all explorers."""
+    x = risk.x
+    assert x is not None
+    unit: Tensor = risk.once("deviation", lambda: _deviation(x))
+    return unit
 
 
 def _deviation(x: Features) -> Tensor:
