@@ -67,6 +67,21 @@ def test_the_estimated_prior_is_the_true_one_and_of_largest_likelihood(new: list
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
 
 
+@pytest.mark.parametrize("old", [[0.5, 0.3, 0.2], [0.6, 0.4, 0.0]])
+def test_long_strides_end_where_plain_steps_do(old: list[float]) -> None:
+    """Saerens's steps, one by one and very many, of a model that hardly tells classes apart."""
+    points, _ = drawn([0.1, 0.2, 0.7], 400, 3)
+    before = torch.tensor(old, dtype=torch.float64)
+    probabilities = (0.2 * posterior(points, OLD).log()).softmax(dim=1)
+    expected = before
+    for _ in range(20_000):
+        expected = reweighted(probabilities, before, expected).mean(dim=0)
+    found, settled = estimated_prior(probabilities, before)
+    assert settled
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
+    assert float(found.sum()) == pytest.approx(1)
+
+
 @pytest.mark.parametrize("sharpness", [0.5, 1.0, 2.0])
 def test_calibration_undoes_what_makes_estimates_wrong(sharpness: float) -> None:
     """Scores that are too flat or too sharp by a factor: the temperature that finds shares best takes it out."""

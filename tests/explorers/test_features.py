@@ -52,7 +52,7 @@ def problem(kind: str, *, sparse: bool = False, double: bool = True) -> tuple[En
 )
 def test_slopes_of_columns_are_finite_differences(kind: str, sparse: bool) -> None:
     e, risk = problem(kind, sparse=sparse)
-    found, step = _slopes(e.graph, risk, kind, None)[1], 1e-6
+    found, step = _slopes(e.graph, risk, kind, None), 1e-6
     dense = e.x.to_dense() if isinstance(e.x, Sparse) else e.x
 
     def at(column: int, by: float) -> float:
@@ -71,7 +71,7 @@ def test_slopes_of_columns_are_finite_differences(kind: str, sparse: bool) -> No
 @pytest.mark.parametrize("sparse", [False, True])
 def test_slopes_of_entries_are_finite_differences(sparse: bool) -> None:
     e, risk = problem("flip", sparse=sparse)
-    found, step = _slopes(e.graph, risk, "flip", None)[1].flatten(), 1e-6
+    found, step = _slopes(e.graph, risk, "flip", None).flatten(), 1e-6
     dense = e.x.to_dense() if isinstance(e.x, Sparse) else e.x
     places = dense.nonzero() if sparse else torch.cartesian_prod(torch.arange(40), torch.arange(5))
     for i in range(0, found.numel(), 7):
@@ -218,6 +218,61 @@ def test_they_raise_the_variance_over_random_edits() -> None:
         last[explorer] = model.fit(data.train, data.val).history_[-1]["variance"]
     assert last["features"] > 10 * last["random"]
     assert last["mixed"] > 10 * last["random"]
+
+
+def test_they_go_on_exploring_while_the_model_learns() -> None:
+    """A model that gets better from epoch to epoch is no sign that the last step was wrong."""
+    data = gs.load("planted", nodes=200)
+    made: list[FeatureExplorer] = []
+
+    def explorer(seed: int) -> FeatureExplorer:
+        made.append(FeatureExplorer(aim=("raise", "lower")[len(made) % 2], seed=seed))
+        return made[-1]
+
+    model = gs.EERM(explorer=explorer, explorers=2, epochs=60, hidden_channels=8, lr=0.01).fit(data.train, data.val)
+    reached = [one.place.abs().mean().item() for one in made if one.place is not None]
+    assert len(reached) == 2
+    assert reached[0] > 0.5  # of the bound
+    variances = [row["variance"] for row in model.history_]
+    assert sum(variances[-20:]) / 20 > 1e-3
+
+
+def test_steps_shrink_beyond_a_maximum_and_not_before() -> None:
+    (e,) = environments(1, nodes=60)
+    top = 0.3
+
+    def risk(graph: Any, change: Any = None) -> torch.Tensor:
+        moved = (change(e.x) - e.x).mean(dim=0) / e.x.std(dim=0, correction=0)
+        return -((moved - top) ** 2).sum()
+
+    explorer = FeatureExplorer(aim="raise")
+    rates = []
+    for _ in range(30):
+        explorer.propose(e.graph, SharedRisk(risk, e.x))
+        rates.append(explorer._rate)
+    assert rates[:2] == [0.2, 0.2]  # 0 → 0.2 → 0.4: the second slope still points along
+    assert rates[2] == 0.1
+    assert min(rates) == 0.01  # it never stands still for good
+    assert explorer.place is not None
+    torch.testing.assert_close(explorer.place, torch.full_like(explorer.place, top), atol=0.02, rtol=0)
+
+
+def test_views_that_keep_their_features_are_measured_by_the_same_statistics() -> None:
+    """Of kind "mask", only explorers that raise the risk change anything."""
+    (e,) = environments(1, nodes=60)
+    torch.manual_seed(0)
+    network = make_backbone("sage", 5, 3, hidden_channels=6, num_layers=2, dropout=0.0)
+    method = EERMMethod(network, lambda m, k: FeatureExplorer(kind="mask", aim="lower"), explorers=2)
+    method.step([e], 0.0)
+    views = [
+        [explorer.propose(e.graph, SharedRisk(lambda *_: torch.zeros(()), e.x)) for explorer in method.explorers[0]]
+    ]
+    assert all(view.change is None for view in views[0])
+    found = method.risks_of([e], views)
+    network.eval()  # by running statistics
+    with torch.no_grad():
+        expected = e.risk(network(e.x, e.graph))
+    torch.testing.assert_close(found, expected.expand(2))
 
 
 def test_batch_normalisation_does_not_hide_a_shift() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -21,8 +20,8 @@ __all__ = ["KINDS", "FeatureExplorer", "MixedExplorer"]
 #: What can be done to features, and the bound that is taken if none is given.
 KINDS: dict[str, float] = {"shift": 1.0, "scale": 0.5, "mask": 0.2, "flip": 0.05}
 
-_RATE = 0.2  # of the bound: how far the column with the steepest slope goes in a step at most
-_LONGER, _SHORTER = 1.2, 0.5  # what a step's length is multiplied by after one that reached its aim, or did not
+_RATE, _LEAST = 0.2, 0.01  # of the bound: how far the column with the steepest slope goes in a step, at most and least
+_LONGER, _SHORTER = 1.2, 0.5  # what a step's length is multiplied by if the slope still points along the last, or back
 
 
 class FeatureExplorer(Explorer):
@@ -35,7 +34,8 @@ class FeatureExplorer(Explorer):
       sparse features only ones are flipped, to zero.
 
     All nodes are treated alike but for ``"flip"``: another place or time shifts a whole column. Shift and scale follow
-    the risk's gradient from where they are (projected gradient ascent, whose steps shrink while they miss their aim);
+    the risk's gradient from where they are (projected gradient ascent). Steps shrink where the slope turns against the
+    last one, as it does beyond a maximum; risks of two epochs would not tell, for the model has learned in between;
     mask and flip are chosen anew, and one backward pass serves all explorers of a graph. First order says little about
     how to lower the risk by removing whole columns: an explorer of kind ``"mask"`` with that aim leaves them.
 
@@ -66,7 +66,7 @@ class FeatureExplorer(Explorer):
         self._still = self.aim == "leave" or (self.aim == "lower" and kind == "mask")
         #: Where each column is, from −1 to 1 of the bound; of shift and scale.
         self.place: Tensor | None = None
-        self._rate, self._last = _RATE, math.nan
+        self._rate, self._step = _RATE, torch.zeros(())
         self._slope: Tensor | None = None
 
     def look(self, graph: Graph, risk: SharedRisk) -> bool:
@@ -78,12 +78,11 @@ class FeatureExplorer(Explorer):
                 "explorer 'features' needs the risk as a function of features too: propose(graph, SharedRisk(risk, x))."
             )
         if self.kind in ("mask", "flip"):
-            _, self._slope = risk.once(f"features {self.kind}", lambda: _slopes(graph, risk, self.kind, None))
+            self._slope = risk.once(f"features {self.kind}", lambda: _slopes(graph, risk, self.kind, None))
         else:
-            value, self._slope = _slopes(graph, risk, self.kind, self._moved(risk))
-            missed = value < self._last if self.aim == "raise" else value > self._last
-            self._rate = min(self._rate * (_SHORTER if missed else _LONGER), _RATE)
-            self._last = value
+            self._slope = _slopes(graph, risk, self.kind, self._moved(risk))
+            along = float((self._slope * self._step.to(self._slope)).sum()) * (1 if self.aim == "raise" else -1)
+            self._rate = min(max(self._rate * (_SHORTER if along < 0 else _LONGER), _LEAST), _RATE)
         return True
 
     def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
@@ -101,7 +100,9 @@ class FeatureExplorer(Explorer):
         self._slope = None
         if self.kind in ("shift", "scale"):
             step = self._rate * gains / gains.abs().max().clamp(min=torch.finfo(gains.dtype).tiny)
-            self.place = (step if self.place is None else self.place.to(step) + step).clamp(-1, 1)
+            before = torch.zeros_like(step) if self.place is None else self.place.to(step)
+            self.place = (before + step).clamp(-1, 1)
+            self._step = self.place - before
             view.change = _Columns(self._moved(risk), self.kind == "shift")
         elif self.kind == "mask":
             best = gains.topk(max(round(self.bound * gains.numel()), 1))
@@ -120,18 +121,18 @@ class FeatureExplorer(Explorer):
 
     def reset(self) -> None:
         """Columns go back to where they were."""
-        self.place, self._rate, self._last = None, _RATE, math.nan
+        self.place, self._rate, self._step = None, _RATE, torch.zeros(())
 
     def state(self) -> dict[str, Tensor]:
-        """The generator's, where the columns are, and how the last step went."""
-        own = {"step": torch.tensor([self._rate, self._last], dtype=torch.float64)}
+        """The generator's, where the columns are, and the last step."""
+        own = {"step": self._step, "rate": torch.tensor(self._rate, dtype=torch.float64)}
         return super().state() | own | ({} if self.place is None else {"place": self.place})
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Takes back what :meth:`state` gave."""
         super().load_state(state)
         self.place = state.get("place")
-        self._rate, self._last = state["step"].tolist()
+        self._rate, self._step = float(state["rate"]), state["step"]
 
 
 class MixedExplorer(Explorer):
@@ -197,8 +198,8 @@ class _Columns:
         return x + self.moved if self.added else x * (1 + self.moved)
 
 
-def _slopes(graph: Graph, risk: SharedRisk, kind: str, moved: Tensor | None) -> tuple[float, Tensor]:
-    """The risk, and what a little more of the change adds to it: for each column (in its deviations), or each entry.
+def _slopes(graph: Graph, risk: SharedRisk, kind: str, moved: Tensor | None) -> Tensor:
+    """What a little more of the change adds to the risk: for each column (in its deviations), or each entry.
 
     Args:
         graph, risk: where.
@@ -215,11 +216,11 @@ def _slopes(graph: Graph, risk: SharedRisk, kind: str, moved: Tensor | None) -> 
     slope = _gradient(value, place)
     if kind == "shift":
         slope = slope * _units(risk)
-    return float(value.detach()), -slope if kind == "mask" else slope  # masked, a column goes from 1 to 0
+    return -slope if kind == "mask" else slope  # masked, a column goes from 1 to 0
 
 
-def _entry_slopes(graph: Graph, risk: SharedRisk, x: Features) -> tuple[float, Tensor]:
-    """The risk, and what flipping each entry adds to it: (1 − 2 x) ∂L/∂x; of sparse features the entries that are 1."""
+def _entry_slopes(graph: Graph, risk: SharedRisk, x: Features) -> Tensor:
+    """What flipping each entry adds to the risk: (1 − 2 x) ∂L/∂x; of sparse features the entries that are 1."""
     value = x.value if isinstance(x, Sparse) else x
     if not bool(((value == 0) | (value == 1)).all()):
         raise GraphshiftError(
@@ -228,7 +229,7 @@ def _entry_slopes(graph: Graph, risk: SharedRisk, x: Features) -> tuple[float, T
     leaf = value.detach().clone().requires_grad_()
     changed: Features = Sparse(x.pattern, leaf) if isinstance(x, Sparse) else leaf
     here = risk(graph, lambda _: changed)
-    return float(here.detach()), (1 - 2 * value) * _gradient(here, leaf)
+    return (1 - 2 * value) * _gradient(here, leaf)
 
 
 def _flipped(x: Features, gains: Tensor, bound: float) -> Change:

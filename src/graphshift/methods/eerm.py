@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TypeVar
 
@@ -110,7 +110,7 @@ class EERMMethod(Method):
 
     def _keep_statistics(self, environments: Sequence[Environment], stems: Sequence[Tensor]) -> None:
         """Batch normalisation's running statistics of the graphs as they are, if views will be measured by them."""
-        if any(explorer.changes_features for explorer in self._all_explorers()):
+        if self._changes_features():
             with torch.no_grad():
                 for environment, stem in zip(environments, stems, strict=True):
                     self.backbone.propagate(stem.detach(), environment.graph)
@@ -178,6 +178,9 @@ class EERMMethod(Method):
     def _all_explorers(self) -> list[Explorer]:
         return [explorer for row in self.explorers for explorer in row]
 
+    def _changes_features(self) -> bool:
+        return any(explorer.changes_features for explorer in self._all_explorers())
+
     def _propose(self, environments: Sequence[Environment], stems: Sequence[Tensor]) -> list[list[View]]:
         views = []
         for environment, stem, home, row in zip(environments, stems, self._homes, self.explorers, strict=True):
@@ -208,12 +211,10 @@ class EERMMethod(Method):
         return list(self._pool.map(lambda job: job(), jobs))
 
     def _risk(self, environment: Environment, stem: Tensor, view: View) -> Tensor:
-        if view.change is None:
-            risk = environment.risk(self.backbone.propagate(stem, view.graph.to(stem.device)))
-        else:
-            with running_statistics(self.backbone):
-                stem = self.backbone.stem(view.change(environment.x))
-                risk = environment.risk(self.backbone.propagate(stem, view.graph.to(stem.device)))
+        # All views by the same statistics, also one whose features stay: else part of the variance would be theirs.
+        with running_statistics(self.backbone) if self._changes_features() else nullcontext():
+            h = stem if view.change is None else self.backbone.stem(view.change(environment.x))
+            risk = environment.risk(self.backbone.propagate(h, view.graph.to(stem.device)))
         if self.low_memory:
             view.forget()
         return risk
