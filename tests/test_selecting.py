@@ -9,11 +9,12 @@ import torch
 
 import graphshift as gs
 from graphshift.environments import Environment
+from graphshift.errors import GraphshiftError
 from graphshift.explorers import Gradient
 from graphshift.methods import ERMMethod, Method
 from graphshift.models.base import new_backbone
 from graphshift.randomness import derive_seed
-from graphshift.selecting import explored_score, mean_score
+from graphshift.selecting import explored_score, mean_score, selection_environments
 from graphshift.settings import validated
 from graphshift.training import Run
 from small import environments, identical
@@ -72,3 +73,23 @@ def test_a_fit_keeps_the_epoch_of_the_best_explored_score(tmp_path: Path) -> Non
     assert [row["val"] for row in beside.history_] != scores
     kept = gs.ERM(**settings, selection="explored").fit(train, [val, other], run=Run(tmp_path / "run", every=0.0))
     assert [row["val"] for row in kept.history_] == scores
+
+
+def test_held_out_nodes_have_a_fifth_of_every_class() -> None:
+    """Of a rare class at least one node, whatever the seed: else a ranking score is not defined."""
+    (e,) = environments(1, nodes=200)
+    labels = torch.zeros(200, dtype=torch.int64)
+    labels[:5], labels[5:55] = 1, 2
+    e = e.replace(y=labels, mask=torch.ones(200, dtype=torch.bool))
+    for seed in range(20):
+        (kept,), (held,) = selection_environments("id_val", [e], [], [], seed)
+        assert torch.bincount(held.labels).tolist() == [29, 1, 10]
+        assert torch.bincount(kept.labels).tolist() == [116, 4, 40]
+        assert not (kept.mask & held.mask).any()
+
+
+def test_too_few_nodes_to_hold_out_are_told() -> None:
+    (e,) = environments(1, nodes=3)
+    e = e.replace(y=torch.arange(3), mask=torch.ones(3, dtype=torch.bool))
+    with pytest.raises(GraphshiftError, match="has 3 counted nodes, too few to hold some out"):
+        selection_environments("id_val", [e], [], [], 0)

@@ -74,15 +74,25 @@ def further_rules(
 
 def _hold_out(environment: Environment, seed: int) -> tuple[Environment, Environment]:
     count = environment.counted.numel()
-    size = round(_HELD_OUT * count)
-    if size < 1 or size == count:
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+    if environment.task.is_classification:  # a fifth of each class: one that is rare must be among them
+        labels = environment.labels.cpu()[order]
+        own = [order[labels == label] for label in labels.unique()]
+    else:
+        own = [order]
+    chosen = torch.cat([nodes[: _fifth(nodes.numel())] for nodes in own])
+    if not chosen.numel():
         raise GraphshiftError(
             f"selection 'id_val': environment {environment.name!r} has {count} counted nodes, too few to hold some out."
         )
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
     held = torch.zeros_like(environment.mask)
-    held[environment.counted[order[:size].to(held.device)]] = True
+    held[environment.counted[chosen.to(held.device)]] = True
     return environment.replace(mask=environment.mask & ~held), environment.replace(mask=held)
+
+
+def _fifth(count: int) -> int:
+    """Of two nodes or more at least one, and never all."""
+    return max(min(max(round(_HELD_OUT * count), 1), count - 1), 0)
 
 
 def mean_score(method: Method, environments: Sequence[Environment], epoch: int) -> float | None:
@@ -116,6 +126,7 @@ def misled(backbone: Backbone, environment: Environment, seed: int = 0) -> Envir
         seed: of the pairs that are tried besides the edges.
     """
     backbone.eval()
+    environment = environment.to(next((p.device for p in backbone.parameters()), environment.mask.device))
     with torch.no_grad():
         stem = backbone.stem(environment.x)
 

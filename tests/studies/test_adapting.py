@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
 
+import graphshift as gs
 from graphshift.errors import GraphshiftError
 from graphshift.report.study_tables import as_csv, as_text, main_tables
 from graphshift.studies import Arm, run_study
-from tiny_studies import TINY, plan
+from graphshift.studies.facts import check
+from tiny_studies import OPTIONS, TINY, plan
 
 
 def test_runs_are_scored_with_the_unlabelled_tests_in_use_as_well() -> None:
@@ -29,7 +32,10 @@ def test_runs_are_scored_with_the_unlabelled_tests_in_use_as_well() -> None:
         assert arm["val"]["mean"] == pytest.approx(fmean(vals))
     adapted = study.summary["arms"][1]
     assert (adapted["adapt"], adapted["baseline"]) == ("norm", "ERM")
-    assert study.summary["arms"][5]["baseline"] == "ERM"
+    assert [arm["baseline"] for arm in study.summary["arms"][4:]] == names[:4]  # like is held against like
+    gain = fmean(r["mean"] for r in study.rows() if r["arm"] == names[5])
+    gain -= fmean(r["mean"] for r in study.rows() if r["arm"] == names[1])
+    assert study.summary["arms"][5]["difference"]["mean_test"]["mean"] == pytest.approx(gain)
     (table,) = main_tables(study.summary)
     assert [row[0] for row in table.rows] == names
     assert "+ norm, + prior, + norm+prior: the model looked at the unlabelled test graphs." in table.note
@@ -43,6 +49,20 @@ def test_a_backbone_without_means_has_no_such_row() -> None:
     arms = [Arm("MLP", {"method": "erm", "backbone": "mlp", **TINY}), Arm("GCN", {"method": "erm", **TINY})]
     study = run_study(plan(arms=arms, trials=0, adapt=("norm",)), workers=0, threads=1)
     assert [arm["arm"] for arm in study.summary["arms"]] == ["MLP", "GCN", "GCN, + norm"]
+
+
+def test_a_prior_needs_classes_and_something_to_calibrate_on() -> None:
+    data = gs.load("planted", **OPTIONS)
+    task = gs.Task("regression", 0)
+    parts = {role: [e.replace(task=task) for e in getattr(data, role)] for role in ("train", "val", "tests")}
+    values = replace(data, **parts)
+    with pytest.raises(GraphshiftError, match="adapt 'prior': dataset 'planted' is regression and has no classes"):
+        check(plan(adapt=("norm+prior",)), values)
+    nothing = replace(data, val=())
+    with pytest.raises(GraphshiftError, match="adapt 'prior' needs validation environments"):
+        check(plan(adapt=("prior",), selections=("oracle",)), nothing)
+    check(plan(adapt=("norm",), selections=("oracle",)), nothing)
+    check(plan(adapt=("prior",), selections=("id_val",)), nothing)
 
 
 @pytest.mark.parametrize("adapt", [("mean",), ("norm", "norm")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,14 @@ import torch
 
 from graphshift.datasets import DATASETS
 from graphshift.datasets.planted import planted
-from graphshift.environments import ShiftDataset
+from graphshift.environments import Environment, ShiftDataset
 from graphshift.errors import GraphshiftError
 from graphshift.fitting import locked
+from graphshift.graphs import Graph
 from graphshift.studies import Arm, Study, run_study, work
+from graphshift.studies.facts import check, load_data
+from graphshift.studies.folder import _differences, plan_json
+from graphshift.studies.jobs import Agenda
 from graphshift.studies.running import _Sitting
 from graphshift.training import Interrupted
 from tiny_studies import ERM, OPTIONS, RANDOM, TINY, everything, plan, without_cost
@@ -161,6 +166,40 @@ def test_another_plan_is_refused_and_nothing_changed(
     with pytest.raises(GraphshiftError, match=f"holds another study: .*{message}.*--force"):
         run(folder, **{"in_domain": True} | changes)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_changed_contents_are_noticed_and_rounding_is_not() -> None:
+    data = load_data("planted", OPTIONS, None)
+    made = plan()
+
+    def written(changed: ShiftDataset) -> dict[str, Any]:
+        facts = check(made, changed)
+        return plan_json(made, facts, Agenda(made, facts))
+
+    def with_first(environment: Environment) -> ShiftDataset:
+        return replace(data, train=[environment])
+
+    before, (e,) = written(data), data.train
+    assert isinstance(e.x, torch.Tensor)
+    assert e.y is not None
+    one = e.x.clone()
+    one[3, 2] += 0.01
+    swapped = e.y.clone()
+    first, second = int((e.y == 0).nonzero()[0]), int((e.y == 1).nonzero()[0])
+    swapped[[first, second]] = swapped[[second, first]]
+    rewired = Graph(e.num_nodes, torch.cat([e.graph.keys[1:], e.graph.keys[:1] + 1]).unique(), undirected=False)
+    for changed in (
+        e.replace(x=one), e.replace(x=e.x.flip(1)), e.replace(x=-e.x), e.replace(y=swapped), e.replace(graph=rewired),
+    ):  # fmt: skip
+        assert _differences(before, written(with_first(changed))) == [
+            "the data are not the same (plan.json, field `data`)"
+        ]
+    assert _differences(before, written(with_first(e.replace(x=e.x * (1 + 1e-7))))) == []
+    old = json.loads(json.dumps(before))
+    for role in ("train", "val", "tests"):
+        for shape in old["data"][role]:
+            del shape["sums"]  # as earlier versions wrote it
+    assert _differences(old, before) == []
 
 
 def test_force_replaces_a_study_and_only_that(tmp_path: Path) -> None:

@@ -38,7 +38,10 @@ def compare(
         str, typer.Argument(metavar="DATASET", help="a dataset's name, or a TOML file with tables of your own")
     ],
     *,
-    methods: Annotated[str, typer.Option("--methods", metavar="NAME,…", help="erm, eerm")] = "erm,eerm",
+    methods: Annotated[
+        str,
+        typer.Option("--methods", metavar="NAME,…", help="erm, eerm, irm, vrex, groupdro, mixup, coral, dann, srgnn"),
+    ] = "erm,eerm",
     backbones: Annotated[
         str | None,
         typer.Option(

@@ -18,7 +18,7 @@ from graphshift.sparse import Shifted, Sparse
 __all__ = ["KINDS", "FeatureExplorer", "MixedExplorer"]
 
 #: What can be done to features, and the bound that is taken if none is given.
-KINDS: dict[str, float] = {"shift": 1.0, "scale": 0.5, "mask": 0.2, "flip": 0.05}
+KINDS: dict[str, float] = {"mask": 0.5, "shift": 0.25, "scale": 0.5, "flip": 0.05}
 
 _RATE, _LEAST = 0.2, 0.01  # of the bound: how far the column with the steepest slope goes in a step, at most and least
 _LONGER, _SHORTER = 1.2, 0.5  # what a step's length is multiplied by if the slope still points along the last, or back
@@ -51,7 +51,7 @@ class FeatureExplorer(Explorer):
     changes_features = True
 
     def __init__(
-        self, *, kind: str = "shift", bound: float | None = None, aim: str | None = None, seed: int = 0
+        self, *, kind: str = "mask", bound: float | None = None, aim: str | None = None, seed: int = 0
     ) -> None:
         super().__init__(seed=seed)
         if kind not in KINDS:
@@ -150,7 +150,7 @@ class MixedExplorer(Explorer):
     changes_features = True
 
     def __init__(
-        self, edits_per_node: int = 5, *, kind: str = "shift", bound: float | None = None, aim: str | None = None,
+        self, edits_per_node: int = 5, *, kind: str = "mask", bound: float | None = None, aim: str | None = None,
         candidates: int | None = None, directed: bool = False, seed: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(edits_per_node, directed=directed, seed=seed)

@@ -99,7 +99,10 @@ def finished(experiment: Experiment, setting: str, folder: Path) -> Finished | N
         return None
     summary = read_json(place / "summary.json")
     records = Ledger(place / "results.jsonl").records
-    return Finished(experiment, setting, summary, flat(list(records.values()), "val"))
+    chosen = {arm["arm"]: arm["chosen"] or {} for arm in summary["arms"] if arm["selection"] == "val"}
+    # The ledger also has runs of what tuning chose before failed trials were run again; they are no part of the study.
+    own = [r for r in records.values() if r["kind"] != "run" or r["tuned"] == chosen.get(r["arm"], {})]
+    return Finished(experiment, setting, summary, flat(own, "val"))
 
 
 @contextmanager

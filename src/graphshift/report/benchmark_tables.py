@@ -162,7 +162,9 @@ def _variants(study: Finished) -> StudyTable:
     rows = [[name, *(cells.get(column, "–") for column in columns)] for name, cells in found.items()]
     title = f"{study.experiment.name}: mean test {LABELS[metric]} of ensembles and with the unlabelled tests in use"
     note = (
-        "×: the mean of so many models that differ in their seed." if study.summary["arms"][0].get("ensemble") else ""
+        "×: the mean of so many models that differ in their seed."
+        if max(a.get("ensemble", 1) for a in study.summary["arms"]) > 1
+        else ""
     )
     return StudyTable(
         title, ["arm", *columns], rows, (note + adapting_note(study.summary, study.summary["arms"])).strip()

@@ -117,7 +117,14 @@ def _side_by_side(summary: Summary) -> StudyTable:
     found = {(arm["arm"], arm["selection"]): arm for arm in summary["arms"]}
     names = list(dict.fromkeys(arm["arm"] for arm in summary["arms"]))
     rows = [
-        [name, *(show_spread(found[name, rule][key], metric) for rule in rules for key in ("mean_test", "worst_test"))]
+        [
+            name,
+            *(
+                show_spread(found[name, rule][key], metric) if (name, rule) in found else "–"  # all its runs failed
+                for rule in rules
+                for key in ("mean_test", "worst_test")
+            ),
+        ]
         for name in names
     ]
     heads = [f"{kind} test, {rule_label(summary, rule)}" for rule in rules for kind in ("mean", "worst")]
@@ -195,6 +202,8 @@ def show_spread(both: Mapping[str, Any], metric: str) -> str:
     """Mean ± standard deviation."""
     if both["mean"] is None:
         return "–"
+    if both["std"] is None:  # of one run
+        return show_score(both["mean"], metric)
     scale = 100 if "%" in LABELS[metric] else 1
     return f"{show_score(both['mean'], metric)} ± {scale * both['std']:.{1 if scale == 100 else 4}f}"
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from graphshift.adapting import parts_of
 from graphshift.backbones import BACKBONES
 from graphshift.datasets import DATASETS, load
 from graphshift.environments import Environment, ShiftDataset
@@ -19,6 +20,7 @@ from graphshift.metrics import METRICS
 from graphshift.models import new_backbone
 from graphshift.randomness import isolated
 from graphshift.settings import Settings
+from graphshift.sparse import Sparse
 from graphshift.studies.plan import Arm, Plan
 
 __all__ = ["Facts", "check", "load_data"]
@@ -30,7 +32,8 @@ class Facts:
 
     Attributes:
         metric: its name.
-        shapes: for each role, each environment's name, nodes, edges, features and counted nodes.
+        shapes: for each role, each environment's name, nodes, edges, features and counted nodes, and three sums by
+            which changed contents are noticed.
         defaults: the dataset's own settings.
         data_seed: the seed that the data are made from where the plan gives none; None if they are not made.
     """
@@ -97,6 +100,14 @@ def check(plan: Plan, data: ShiftDataset) -> Facts:
         data.defaults,
         own_seed(plan),
     )
+    if any("prior" in parts_of(way) for way in plan.adapt):
+        if not data.task.is_classification:
+            raise GraphshiftError(f"adapt 'prior': dataset {plan.dataset!r} is regression and has no classes.")
+        if not data.val and "id_val" not in plan.selections:
+            raise GraphshiftError(
+                f"adapt 'prior' needs validation environments to calibrate on, and dataset {plan.dataset!r} has none; "
+                "leave it out, or choose selection 'id_val'."
+            )
     for arm in plan.arms:
         settings = facts.settings(arm)
         for what, value, known in (
@@ -134,5 +145,32 @@ def own_seed(plan: Plan) -> int | None:
 def _shape(environment: Environment) -> dict[str, Any]:
     return {
         "name": environment.name, "nodes": environment.num_nodes, "edges": environment.graph.num_edges,
-        "features": environment.num_features, "counted": int(environment.mask.sum()),
+        "features": environment.num_features, "counted": int(environment.mask.sum()), "sums": _sums(environment),
     }  # fmt: skip
+
+
+def _sums(environment: Environment) -> list[float]:
+    """Features, edges and labels, each as one number in which every entry has a weight of its own.
+
+    Not a digest: data that are made come out a rounding error apart on another machine, or with other threads.
+    """
+    x, nodes = environment.x, _weights(environment.num_nodes)
+    columns = _weights(environment.num_features)
+    if isinstance(x, Sparse):
+        value, weight = x.value, nodes[x.pattern.row.long().cpu()] * columns[x.pattern.col.long().cpu()]
+    else:
+        value, weight = x, nodes.unsqueeze(1) * columns
+    value = value.detach().cpu().double()
+    graph, y = environment.graph, environment.y
+    labels = torch.zeros_like(nodes) if y is None else y.detach().cpu().double().nan_to_num().flatten()
+    keys = graph.keys.cpu()
+    edges = nodes[keys // environment.num_nodes] * nodes.flip(0)[keys % environment.num_nodes]
+    edges = edges if graph.weight is None else edges * graph.weight.detach().cpu().double()
+    # Both signs count upwards, so nothing cancels and the sums can be compared by their relative difference.
+    found = [((2 * value.abs() + value) * weight).sum(), edges.sum(), ((2 * labels.abs() + labels) * nodes).sum()]
+    return [float(f"{float(one):.9g}") for one in found]
+
+
+def _weights(count: int) -> torch.Tensor:
+    """Numbers from 1 to 2 that lie far apart for neighbours (multiples of the golden ratio)."""
+    return 1 + (torch.arange(count, dtype=torch.float64) * 0.6180339887498949) % 1

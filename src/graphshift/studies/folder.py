@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -109,10 +110,21 @@ def _differences(there: Any, here: Mapping[str, Any]) -> list[str]:
         if name == "arms" and isinstance(old, list):
             found += _arm_differences(old, new)
         elif name == "data":
-            found.append("the data are not the same (plan.json, field `data`)")
+            found += [] if _same(old, new) else ["the data are not the same (plan.json, field `data`)"]
         else:
             found.append(f"{name} is {old!r} there and {new!r} here")
     return found
+
+
+def _same(there: Any, here: Any) -> bool:
+    """Whether data are the same, but for rounding; what an earlier version did not write down is left aside."""
+    if isinstance(here, dict):
+        return isinstance(there, dict) and all(_same(there[name], here[name]) for name in here if name in there)
+    if isinstance(here, list):
+        return isinstance(there, list) and len(there) == len(here) and all(map(_same, there, here))
+    if isinstance(here, float) and isinstance(there, int | float):
+        return math.isclose(there, here, rel_tol=1e-6)
+    return bool(there == here)
 
 
 def _defaults(names: Iterable[str], known: Mapping[str, Any]) -> dict[str, Any]:

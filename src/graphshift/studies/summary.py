@@ -67,18 +67,23 @@ def _arm(
     rows: Sequence[Mapping[str, Any]], members: int, way: str | None,
 ) -> dict[str, Any]:  # fmt: skip
     settings, baseline, name = facts.settings(arm), facts.baseline(plan, arm), variant_name(arm.name, members, way)
-    if name != arm.name and baseline is None:
-        baseline = arm  # what more members, or using the tests, add to it
+    # Like is held against like; ERM's own ensembles, and ERM with the tests in use, against ERM as it is.
+    there = {row["arm"] for row in rows}
+    against = None if baseline is None else baseline.name
+    if baseline is not None and (alike := variant_name(baseline.name, members, way)) in there:
+        against = alike
+    elif baseline is None and name != arm.name:
+        against = arm.name
     own = [row for row in rows if row["arm"] == name]
     chosen = agenda.chosen(arm, selection, records)
     differences: dict[str, Difference | None] = {"mean": None, "worst": None}
-    if baseline is not None and _share_a_pair(rows, name, baseline.name):
-        differences = {key: compare(rows, name, baseline.name, key) for key in differences}
+    if against is not None and _share_a_pair(rows, name, against):
+        differences = {key: compare(rows, name, against, key) for key in differences}
     return {
         "arm": name, "ensemble": members, "adapt": way, "refused": sum(len(row["refused"]) for row in own),
         "method": settings.method, "backbone": settings.backbone,
         "explorer": settings.explorer if settings.method == "eerm" else None, "selection": selection,
-        "allowed": selection != "oracle", "baseline": None if baseline is None else baseline.name,
+        "allowed": selection != "oracle", "baseline": against,
         "runs": len(own), "failed": len(plan.draws) - len(own),
         "val": spread([row["val"] for row in own]),
         "mean_test": spread([row["mean"] for row in own]), "worst_test": spread([row["worst"] for row in own]),

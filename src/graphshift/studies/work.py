@@ -108,7 +108,7 @@ def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
     return {
         "selections": selections,
         "majority": {e.name: e.majority for e in data.tests if e.majority is not None} if final else {},
-        "seconds": model.seconds_, "seconds_per_epoch": seconds_per_epoch(model),
+        "seconds": sum(member.seconds_ for member in members), "seconds_per_epoch": seconds_per_epoch(model),
         "variance": fmean(variances) if variances else None, "curve": _curve(model) if final else None,
     }  # fmt: skip
 
