@@ -47,7 +47,8 @@ def test_the_same_command_goes_on(graphshift: Any, tmp_path: Path, monkeypatch: 
 
 def test_the_command_can_be_run(graphshift: Any, tmp_path: Path) -> None:
     settings = {"method": "eerm", "backbone": "sage", "explorer": "gradient", "hidden_channels": 4, "epochs": 2}
-    line = fit_command("planted", settings, ["nodes=60"])
+    assert fit_command("twitch", {}, None, Path("raw")).endswith(" --data-dir raw")
+    line = fit_command("planted", settings, ["nodes=60"], None)
     assert line == (
         "graphshift fit planted --method eerm --backbone sage --explorer gradient --hidden 4 --epochs 2 -o nodes=60"
     )

@@ -15,6 +15,7 @@ from graphshift.studies import Study, run_study
 from graphshift.studies.facts import check
 from graphshift.studies.recommending import (
     Size,
+    beyond_chance,
     candidates,
     chosen_size,
     criteria,
@@ -23,6 +24,7 @@ from graphshift.studies.recommending import (
     recommend,
     seconds_an_epoch,
 )
+from graphshift.studies.statistics import Difference
 from tiny_studies import OPTIONS
 
 NAMES = ["ERM, gcn", "EERM random, gcn", "EERM gradient, gcn", "EERM features, gcn", "ERM, sage", "EERM random, sage",
@@ -64,7 +66,7 @@ def test_a_budget_that_nothing_fits_is_refused_with_what_would() -> None:
 
 def test_an_epoch_of_every_arm_is_timed(data: gs.ShiftDataset) -> None:
     arms = candidates(data)[:3]
-    found = seconds_an_epoch(arms, data, check(plan_of("planted", OPTIONS, data, Size(1, 0, 1)), data))
+    found = seconds_an_epoch(arms, data, check(plan_of("planted", OPTIONS, data, Size(1, 0, 1)), data), 1)
     assert list(found) == NAMES[:3]
     assert all(0 < seconds < 5 for seconds in found.values())
 
@@ -106,6 +108,36 @@ def test_the_simplest_is_recommended_unless_another_is_ahead(study: Study) -> No
     found = recommend(with_scores(study, {"EERM random, gcn": [0.4, 0.7, 0.9]}, "val"), "val")
     assert (found.arm, found.difference) == ("ERM, gcn", None)
     assert "nothing is ahead of it beyond chance, and it is the simplest" in found.reason
+
+
+def test_of_many_one_leads_by_chance() -> None:
+    """Holm's correction, against p values multiplied by hand."""
+
+    def difference(p: float, mean: float = 0.1) -> Difference:
+        return Difference("a", "b", "val", mean, 0.0, 0.2, 5, p=p)
+
+    alone = {"x": difference(0.03)}
+    assert beyond_chance(alone) == [alone["x"]]
+    found = {"a": difference(0.03), "b": difference(0.001), "c": difference(0.02), "d": difference(0.015)}
+    # 0.001 × 4 = 0.004, 0.015 × 3 = 0.045, 0.02 × 2 = 0.04, 0.03 × 1 = 0.03: all; with 0.017 × 3 only the first
+    assert beyond_chance(found) == [found["b"], found["d"], found["c"], found["a"]]
+    found["d"] = difference(0.017)
+    assert beyond_chance(found) == [found["b"]]
+    assert beyond_chance({"x": difference(0.001, mean=-0.1)}) == []
+    assert beyond_chance({"x": Difference("a", "b", "val", 0.1, None, None, 1)}) == []
+
+
+def test_settings_of_a_file_are_shared_and_options_of_its_backbone_stay_with_it(data: gs.ShiftDataset) -> None:
+    common = {"backbone": "gat", "backbone_options": {"heads": 2}, "hidden_channels": 8, "beta": 2.0}
+    arms = {arm.name: arm.settings for arm in candidates(data, common)}
+    assert next(iter(arms)) == "ERM, gat"
+    assert "ERM, sage" in arms
+    assert {settings["hidden_channels"] for settings in arms.values()} == {8}
+    assert arms["EERM random, gat"]["backbone_options"] == {"heads": 2}
+    assert "backbone_options" not in arms["EERM random, sage"]
+    assert arms["EERM random, sage"]["beta"] == 2.0
+    assert "beta" not in arms["ERM, mlp"]
+    check(plan_of("planted", OPTIONS, data, Size(1, 0, 1), common), data)
 
 
 def test_a_model_without_edges_cannot_win_by_not_being_misled(study: Study) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -148,8 +149,8 @@ def _plan(
     common: dict[str, Any] = {}
     options: dict[str, Any] = {}
     if dataset.endswith(".toml"):
-        dataset, options, common = _from_toml(Path(dataset))
-    common |= _settings(pairs(shared, "--set"), "--set: ")
+        dataset, options, common = toml_study(Path(dataset), _BY_OPTION)
+    common |= _settings(pairs(shared, "--set"), "--set: ", _BY_OPTION)
     options |= dataset_options(dataset, option, data_dir)
     chosen = _names(methods, METHODS, "--methods")
     tried = None if space is None else space_from_table(read_toml(space), chosen, where=f"{space}: ")
@@ -164,30 +165,36 @@ def _plan(
     )  # fmt: skip
 
 
-def _from_toml(path: Path) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """A fit's TOML file: its data, and those of its settings that all arms can share."""
+def toml_study(path: Path, instead: Mapping[str, str]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """A fit's TOML file: its data, and those of its settings that all arms can share.
+
+    Args:
+        path: of the file.
+        instead: the settings that make arms or runs, and what to give for them; what is not to be given is empty.
+    """
     content = read_toml(path)
     name, options = toml_dataset(content, path)
-    idle = [setting for setting in content if setting in _BY_OPTION]
+    idle = [setting for setting in content if setting in instead]
     for setting in idle:
         del content[setting]
     if idle:
-        flags = ", ".join(_BY_OPTION[setting] for setting in idle)
-        print(f"graphshift: note: {path}: {', '.join(idle)}: not used here; give {flags}.", file=sys.stderr)
-    return name, options, _settings(content, f"{path}: ")
+        flags = ", ".join(instead[setting] for setting in idle if instead[setting])
+        advice = f"; give {flags}" if flags else ": that is what is compared"
+        print(f"graphshift: note: {path}: {', '.join(idle)}: not used here{advice}.", file=sys.stderr)
+    return name, options, _settings(content, f"{path}: ", instead)
 
 
-def _settings(given: dict[str, Any], where: str) -> dict[str, Any]:
+def _settings(given: dict[str, Any], where: str, instead: Mapping[str, str]) -> dict[str, Any]:
     """Settings by their full names; those that make arms are refused."""
     from graphshift.settings import Settings
 
     aliases = {short: long for long, short in SHORT.items()}
     found = {aliases.get(name, name): value for name, value in given.items()}
     for name in found:
-        if name in _BY_OPTION:
-            raise GraphshiftError(f"{where}{name} differs between arms or runs; give {_BY_OPTION[name]}.")
+        if name in instead:
+            raise GraphshiftError(f"{where}{name} differs between arms or runs; give {instead[name]}.")
         if name not in Settings.model_fields:
-            known = ", ".join(setting for setting in Settings.model_fields if setting not in _BY_OPTION)
+            known = ", ".join(setting for setting in Settings.model_fields if setting not in instead)
             raise GraphshiftError(f"{where}{name} is not a setting; the settings are {known}.")
     return found
 

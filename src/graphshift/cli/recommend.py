@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphshift.cli.options import SHORT, DataDir, Force, Json, Options, dataset_options, read_toml, toml_dataset
+from graphshift.cli.compare import toml_study
+from graphshift.cli.options import SHORT, DataDir, Force, Json, Options, dataset_options
 from graphshift.errors import GraphshiftError
 
 if TYPE_CHECKING:
     from graphshift.studies.recommending import Recommendation, Size
     from graphshift.studies.running import Study
+
+#: What a recommendation is about: a TOML file's own choice of these is left aside.
+_COMPARED = {"method": "", "explorer": "", "seed": "", "selection": ""}
 
 _UNITS = {"": 60.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -39,29 +43,35 @@ def recommend(
 ) -> None:
     """Compare ERM and EERM's explorers on your data in the time you give, and say what to use, with the evidence.
 
-    Arms are chosen on the validation environments; tests, if they have labels, are shown and choose nothing.
+    Arms are chosen on the validation environments; tests are shown and choose nothing.
     """
     from graphshift.report.study_report import write_report
     from graphshift.studies import recommending, run_study
     from graphshift.studies.facts import check, load_data
+    from graphshift.studies.pool import cores
     from graphshift.training import Interrupted
 
     seconds = _seconds(budget)
     options: dict[str, Any] = {}
+    common: dict[str, Any] = {}
     given = dataset
     if dataset.endswith(".toml"):
-        dataset, options = toml_dataset(read_toml(Path(dataset)), Path(dataset))
+        dataset, options, common = toml_study(Path(dataset), _COMPARED)
     options |= dataset_options(dataset, option, data_dir)
     folder = out or Path("recommend") / dataset
     data = load_data(dataset, options, None)
     size = None if force else _kept_size(folder)
     if size is None:
-        arms = recommending.candidates(data)
-        facts = check(recommending.plan_of(dataset, options, data, recommending.Size(1, 0, 1)), data)
+        arms = recommending.candidates(data, common)
+        facts = check(recommending.plan_of(dataset, options, data, recommending.Size(1, 0, 1), common), data)
         print("timing a few epochs of every arm …", file=sys.stderr)
         epochs = facts.settings(arms[0]).epochs
-        size = recommending.chosen_size(recommending.seconds_an_epoch(arms, data, facts), epochs, seconds, workers)
-    plan = recommending.plan_of(dataset, options, data, size)
+        times = recommending.seconds_an_epoch(arms, data, facts, max(1, cores() // workers))
+        size = recommending.chosen_size(times, epochs, seconds, workers)
+    else:
+        kept = f"{folder} holds a comparison, whose size stays whatever the --budget; --force starts anew"
+        print(kept, file=sys.stderr)
+    plan = recommending.plan_of(dataset, options, data, size, common)
     each = f"{size.trials} trials and {size.seeds} seeds each, {size.epochs} epochs a fit"
     print(f"{len(plan.arms)} arms, {each}", file=sys.stderr)
     command = ["graphshift", *sys.argv[1:]]
@@ -72,7 +82,7 @@ def recommend(
         raise Interrupted(f"{error} Go on with: {again}") from None
     write_report(study, folder)
     found = {name: recommending.recommend(study, name) for name in recommending.criteria(study)}
-    lines = {name: fit_command(given, one.settings, option) for name, one in found.items()}
+    lines = {name: fit_command(given, one.settings, option, data_dir) for name, one in found.items()}
     if json_:
         note = {
             name: {"arm": one.arm, "settings": dict(one.settings), "reason": one.reason, "command": lines[name]}
@@ -107,13 +117,14 @@ def _kept_size(folder: Path) -> Size | None:
         ) from None
 
 
-def fit_command(dataset: str, settings: Any, option: list[str] | None) -> str:
+def fit_command(dataset: str, settings: Any, option: list[str] | None, data_dir: Path | None) -> str:
     """What to type next."""
     words = ["graphshift", "fit", dataset]
     for name, value in settings.items():
         words += [f"--{SHORT.get(name, name).replace('_', '-')}", str(value)]
     for one in option or []:
         words += ["-o", one]
+    words += [] if data_dir is None else ["--data-dir", str(data_dir)]
     return shlex.join(words)
 
 
@@ -142,7 +153,10 @@ def _show(
             cells += [show_spread(own, metric) if shown else "–", show_difference(difference, metric)[0]]
         table.append([*cells, *(show_spread(arm[key], metric) for key in ("mean_test", "worst_test"))])
     tuned = f"{size.trials} trials of tuning for each" if size.trials else "no tuning: a larger --budget has some"
-    note = f"{size.seeds} seeds, ± standard deviation; {tuned}. Tests are shown and chose nothing."
+    note = (
+        f"{size.seeds} seeds, ± standard deviation; {tuned}. Intervals are of single comparisons; what is recommended "
+    )
+    note += f"is ahead after a correction for {len(table) - 1} of them (Holm). Tests are shown and chose nothing."
     title = f"{summary['dataset']}: {LABELS[metric]}"
     print_table(title, [*columns, "mean test", "worst test"], table, note=note)
     for name, one in found.items():

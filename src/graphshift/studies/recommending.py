@@ -15,13 +15,13 @@ from graphshift.errors import GraphshiftError
 from graphshift.models import make_model
 from graphshift.studies.facts import Facts
 from graphshift.studies.plan import Arm, Plan
-from graphshift.studies.running import Study
-from graphshift.studies.space import crossed_arms
+from graphshift.studies.running import Study, computing_with
+from graphshift.studies.space import crossed_arms, fits
 from graphshift.studies.statistics import Difference, compare
 
 __all__ = [
-    "CRITERIA", "Recommendation", "Size", "candidates", "chosen_size", "criteria", "differences", "plan_of",
-    "recommend", "seconds_an_epoch",
+    "CRITERIA", "Recommendation", "Size", "beyond_chance", "candidates", "chosen_size", "criteria", "differences",
+    "plan_of", "recommend", "seconds_an_epoch",
 ]  # fmt: skip
 
 #: Explorers that are tried, and what kind of shift each is for.
@@ -40,6 +40,7 @@ CRITERIA: dict[str, str] = {
 
 _TIMED = 4  # epochs, the first of which is not counted
 _SAFE = 0.8  # of the budget that is planned for
+_LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -75,23 +76,35 @@ class Recommendation:
     reason: str
 
 
-def candidates(data: ShiftDataset) -> list[Arm]:
+def candidates(data: ShiftDataset, common: Mapping[str, Any] | None = None) -> list[Arm]:
     """ERM and EERM with each explorer, on the dataset's backbone and on SAGE; and ERM without edges.
 
     SAGE weighs a node and its neighbours apart, so it can learn to do without them. If the model without edges is
     ahead, edges mislead.
+
+    Args:
+        data: for whose sake.
+        common: settings that all arms share; a ``backbone`` stands for the dataset's own, and its options go with it.
     """
-    own = str(data.defaults.get("backbone", "gcn"))
-    backbones = list(dict.fromkeys([own, "sage"]))
-    return crossed_arms(["erm", "eerm"], backbones, list(EXPLORERS)) + crossed_arms(["erm"], ["mlp"], [])
+    shared = {name: value for name, value in (common or {}).items() if name not in ("backbone", "backbone_options")}
+    options = {name: value for name, value in (common or {}).items() if name == "backbone_options"}
+    own = str((common or {}).get("backbone", data.defaults.get("backbone", "gcn")))
+    arms = crossed_arms(["erm", "eerm"], [own], list(EXPLORERS), common=shared | options)
+    if own != "sage":
+        arms += crossed_arms(["erm", "eerm"], ["sage"], list(EXPLORERS), common=shared)
+    if own != "mlp":
+        plain = {name: value for name, value in shared.items() if fits(name, "erm", "")}
+        arms += crossed_arms(["erm"], ["mlp"], [], common=plain)
+    return arms
 
 
-def seconds_an_epoch(arms: Sequence[Arm], data: ShiftDataset, facts: Facts) -> dict[str, float]:
-    """What an epoch of each arm takes here, measured on a few."""
+def seconds_an_epoch(arms: Sequence[Arm], data: ShiftDataset, facts: Facts, threads: int) -> dict[str, float]:
+    """What an epoch of each arm takes here, measured on a few, with as many threads as a worker will have."""
     found = {}
     for arm in arms:
         settings = facts.settings(arm, {"epochs": _TIMED}, selection="val" if data.val else "id_val")
-        model = make_model(settings).fit(data.train, data.val)
+        with computing_with(threads):
+            model = make_model(settings).fit(data.train, data.val)
         times = [row["seconds"] for row in model.history_]
         found[arm.name] = (times[-1] - times[0]) / (len(times) - 1)
     return found
@@ -118,9 +131,11 @@ def chosen_size(seconds: Mapping[str, float], epochs: int, budget: float, worker
     )
 
 
-def plan_of(dataset: str, options: Mapping[str, Any], data: ShiftDataset, size: Size) -> Plan:
-    """The comparison as a plan."""
-    arms = [Arm(a.name, {**a.settings, "epochs": size.epochs}, a.space, a.baseline) for a in candidates(data)]
+def plan_of(
+    dataset: str, options: Mapping[str, Any], data: ShiftDataset, size: Size, common: Mapping[str, Any] | None = None
+) -> Plan:
+    """The comparison as a plan; ``common`` as in :func:`candidates`."""
+    arms = [Arm(a.name, {**a.settings, "epochs": size.epochs}, a.space, a.baseline) for a in candidates(data, common)]
     rules = ("val",) if data.val else ("id_val",)
     return Plan(dataset, arms, range(size.seeds), options, trials=size.trials, selections=rules)
 
@@ -145,11 +160,22 @@ def differences(study: Study, criterion: str) -> dict[str, Difference]:
     return {name: compare(rows, name, simplest, criterion) for name in names if name != simplest}
 
 
+def beyond_chance(found: Mapping[str, Difference]) -> list[Difference]:
+    """Those that are ahead, after a correction for how many were tried (Holm, 1979): one of many leads by chance."""
+    ordered = sorted(found.values(), key=lambda d: 1.0 if d.p is None else d.p)
+    kept = []
+    for i, difference in enumerate(ordered):
+        if difference.p is None or difference.p * (len(ordered) - i) > _LEVEL:
+            break
+        kept.append(difference)
+    return [difference for difference in kept if difference.mean > 0]
+
+
 def recommend(study: Study, criterion: str) -> Recommendation:
     """The arm that is ahead of the simplest beyond chance by a criterion, by most; else the simplest."""
     ahead = differences(study, criterion)
     simplest, rule = study.plan.arms[0].name, study.plan.selections[0]
-    best = max((d for d in ahead.values() if d.decided and d.mean > 0), key=lambda d: d.mean, default=None)
+    best = max(beyond_chance(ahead), key=lambda d: d.mean, default=None)
     chosen = best.arm if best else simplest
     entry = next(a for a in study.summary["arms"] if a["arm"] == chosen)
     settings = {**study.plan.arm(chosen).settings, **(entry["chosen"] or {})}

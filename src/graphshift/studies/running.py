@@ -30,7 +30,7 @@ from graphshift.studies.watching import Standing, Watch, seconds_left, watching
 from graphshift.studies.work import Desk, failed
 from graphshift.training import Interrupted
 
-__all__ = ["Study", "run_study"]
+__all__ = ["Study", "computing_with", "run_study"]
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -89,7 +89,7 @@ def run_study(
         raise GraphshiftError(f"workers is {workers}, threads is {threads}; expected at least 0 and at least 1.")
     check_data_seeds(plan)
     threads = threads or max(1, cores() // max(workers, 1))
-    with _computing_with(threads):
+    with computing_with(threads):
         with error_console().status(f"{plan.dataset}: reading …") if progress else nullcontext():
             data = load_data(plan.dataset, plan.options, plan.draws[0][0])
         facts = check(plan, data)
@@ -203,7 +203,7 @@ def _sessions(folder: Path | None) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _computing_with(threads: int) -> Iterator[None]:
+def computing_with(threads: int) -> Iterator[None]:
     """Data and fits of this process use that many threads; the caller's number comes back afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
