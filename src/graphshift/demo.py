@@ -25,7 +25,7 @@ ARMS = (
     Arm("EERM", {"method": "eerm", "explorer": "reinforce"}),
     Arm("EERM, random edits", {"method": "eerm", "explorer": "random"}),
     Arm("EERM, gradient edits", {"method": "eerm", "explorer": "gradient"}),
-    Arm("EERM, feature shifts", {"method": "eerm", "explorer": "features"}),
+    Arm("EERM, masked features", {"method": "eerm", "explorer": "features"}),
     Arm("ERM without edges", {"method": "erm", "backbone": "mlp"}),
 )
 
