@@ -33,14 +33,16 @@ ARMS = [
 def methods() -> Finished:
     made = plan(arms=ARMS, seeds=[0, 1, 2], trials=2, in_domain=True, adapt=("norm", "prior"), ensemble=2)
     study = run_study(made, workers=0, threads=1)
-    return Finished(TINY, "methods", study.summary, study.rows())
+    return Finished(TINY, "methods", study.summary, {"val": study.rows()})
 
 
 @functools.cache
 def rules() -> Finished:
-    made = plan(arms=ARMS[:2], trials=2, selections=("val", "explored", "id_val", "oracle"))
+    guided = replace(RANDOM, name="EERM gradient, gcn", settings={**ARMS[1].settings, "explorer": "gradient"})
+    made = plan(arms=[*ARMS[:2], guided], trials=2, selections=("val", "explored", "id_val", "oracle"))
     study = run_study(made, workers=0, threads=1)
-    return Finished(TINY, "selections", study.summary, study.rows())
+    every = ("val", "explored", "id_val", "oracle")
+    return Finished(TINY, "selections", study.summary, {rule: study.rows(rule) for rule in every})
 
 
 def arm(name: str) -> Mapping[str, Any]:
@@ -118,7 +120,15 @@ def test_each_dataset_has_its_methods_variants_tests_and_settings() -> None:
 def test_rules_stand_beside_each_other_and_the_oracle_is_marked() -> None:
     (table,) = rule_tables([rules()])
     assert [row[1] for row in table.rows[:4]] == ["val", "explored", "id_val", "oracle (not allowed: chosen on tests)"]
-    assert len(table.rows) == 8
+    assert len(table.rows) == 12
+    for row in table.rows:
+        rule = row[1].split(" (")[0]
+        ours, theirs = (
+            {r["seed"]: r["worst"] for r in rules().by_rule[rule] if r["arm"] == name}
+            for name in (row[0], "EERM random, gcn")
+        )
+        gain = fmean(ours[seed] - theirs[seed] for seed in ours)
+        assert row[7].startswith(f"{100 * gain:+.1f} [") if "gradient" in row[0] else row[7] == "–"
     for row in table.rows:
         entry = next(
             a for a in rules().summary["arms"] if a["arm"] == row[0] and a["selection"] == row[1].split(" (")[0]

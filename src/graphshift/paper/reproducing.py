@@ -30,13 +30,18 @@ class Finished:
         experiment: of which.
         setting: in which.
         summary: of the study.
-        rows: its final runs, as the rule ``val`` sees them.
+        by_rule: its final runs by rule.
     """
 
     experiment: Experiment
     setting: str
     summary: Mapping[str, Any]
-    rows: list[dict[str, Any]] = field(repr=False)
+    by_rule: Mapping[str, list[dict[str, Any]]] = field(repr=False)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Its final runs, as the rule ``val`` sees them."""
+        return self.by_rule["val"]
 
     @property
     def arms(self) -> list[str]:
@@ -89,7 +94,8 @@ def run_experiment(
         )  # fmt: skip
     if report is not None:
         report(study, place)
-    return Finished(experiment, setting, study.summary, study.rows())
+    rules = [entry["rule"] for entry in study.summary["selections"]]
+    return Finished(experiment, setting, study.summary, {rule: study.rows(rule) for rule in rules})
 
 
 def finished(experiment: Experiment, setting: str, folder: Path) -> Finished | None:
@@ -98,11 +104,13 @@ def finished(experiment: Experiment, setting: str, folder: Path) -> Finished | N
     if not (place / "summary.json").is_file():
         return None
     summary = read_json(place / "summary.json")
-    records = Ledger(place / "results.jsonl").records
-    chosen = {arm["arm"]: arm["chosen"] or {} for arm in summary["arms"] if arm["selection"] == "val"}
-    # The ledger also has runs of what tuning chose before failed trials were run again; they are no part of the study.
-    own = [r for r in records.values() if r["kind"] != "run" or r["tuned"] == chosen.get(r["arm"], {})]
-    return Finished(experiment, setting, summary, flat(own, "val"))
+    records = Ledger(place / "results.jsonl").records.values()
+    by_rule = {}
+    for rule in (entry["rule"] for entry in summary["selections"]):
+        chosen = {arm["arm"]: arm["chosen"] or {} for arm in summary["arms"] if arm["selection"] == rule}
+        # The ledger also has runs of what tuning chose before failed trials were run again: no part of the study.
+        by_rule[rule] = flat([r for r in records if r["kind"] == "run" and r["tuned"] == chosen.get(r["arm"])], rule)
+    return Finished(experiment, setting, summary, by_rule)
 
 
 @contextmanager

@@ -202,12 +202,23 @@ def _rules(study: Finished) -> StudyTable:
                 [
                     name, rule_label(summary, entry["rule"]),
                     *(show_spread(arm[key], metric) for key in ("val", "mean_test", "worst_test")),
-                    show_difference(arm["difference"]["mean_test"], metric)[0],
+                    *(show_difference(arm["difference"][key], metric)[0] for key in ("mean_test", "worst_test")),
+                    _against_random(study, arm), "–" if arm["variance"] is None else f"{arm['variance']:.1e}",
                     show_settings(arm["chosen"]) if arm["chosen"] else "–",
                 ]
             )  # fmt: skip
-    columns = ["arm", "chosen by", "validation", "mean test", "worst test", "mean against ERM, same rule (95 %)",
+    columns = ["arm", "chosen by", "validation", "mean test", "worst test", "mean against ERM (95 %)",
+               "worst against ERM (95 %)", "worst against random edits (95 %)", "variance of risks",
                "chosen"]  # fmt: skip
     drawn = f"{len(summary['data_seeds'])} data seeds" if summary["data_seeds"] else f"{len(summary['seeds'])} seeds"
-    note = f"± standard deviation over {drawn}; {show_budget(summary)}."
+    note = f"± standard deviation over {drawn}; {show_budget(summary)}. Differences: paired, by the same rule."
     return StudyTable(f"{study.experiment.name}: {LABELS[metric]} by selection rule", columns, rows, note)
+
+
+def _against_random(study: Finished, arm: Mapping[str, Any]) -> str:
+    """What other explorers' edits are worth in the worst test beside as many random ones."""
+    rows = study.by_rule[arm["selection"]]
+    random = next((a["arm"] for a in study.summary["arms"] if a["explorer"] == "random"), None)
+    if random is None or arm["explorer"] in (None, "random") or random not in {row["arm"] for row in rows}:
+        return "–"
+    return show_difference(asdict(compare(rows, arm["arm"], random, "worst")), study.summary["metric"])[0]
