@@ -15,6 +15,7 @@ from scipy import stats
 
 from graphshift.paper import Item
 from graphshift.paper.reproducing import Finished
+from graphshift.report.benchmark_figures import _curves
 from graphshift.report.benchmark_tables import benchmark_tables, rule_tables, study_benchmark
 from graphshift.report.paper_report import write_item
 from graphshift.studies import Arm, run_study
@@ -136,18 +137,26 @@ def test_rules_stand_beside_each_other_and_the_oracle_is_marked() -> None:
         assert row[3].startswith(f"{100 * entry['mean_test']['mean']:.1f} ±")
 
 
-@pytest.mark.parametrize(("shown", "made"), [("methods", methods), ("rules", rules)])
-def test_an_item_is_written_with_its_figure_and_page(shown: str, made: Any, tmp_path: Path) -> None:
-    item = Item("table99", "many methods", experiments=("tiny",), settings=(made().setting,), shows=(shown,))
+@pytest.mark.parametrize(("shown", "made"), [(("methods", "variance"), methods), (("rules",), rules)])
+def test_an_item_is_written_with_its_figures_and_page(shown: tuple[str, ...], made: Any, tmp_path: Path) -> None:
+    item = Item("table99", "many methods", experiments=("tiny",), settings=(made().setting,), shows=shown)
     tables = write_item(item, [made()], tmp_path)
     place = tmp_path / "table99"
     names = {path.name for path in place.iterdir()}
     expected = {"table.md", "table.txt", "short.md", "short.txt", "report.html"}
-    expected |= {f"table99-{shown}.png", f"table99-{shown}.svg"}
-    expected |= {"tiny.md", "tiny.txt"} if shown == "methods" else set()
+    expected |= {f"table99-{one}.{kind}" for one in shown for kind in ("png", "svg")}
+    expected |= {"tiny.md", "tiny.txt"} if "methods" in shown else set()
     assert names == expected
     for table in tables:
         assert table.title in (place / "short.md").read_text()
     page = (place / "report.html").read_text()
     assert tables[0].title in page
-    assert page.count("<svg") == 1
+    assert page.count("<svg") == len(shown)
+
+
+def test_curves_are_the_means_of_the_runs() -> None:
+    ((name, (epochs, variances)),) = _curves(methods()).items()
+    assert name == "EERM random"
+    own = [row["curve"] for row in methods().of("EERM random, gcn")]
+    assert epochs == own[0]["epoch"]
+    assert variances == pytest.approx([fmean(curve["variance"][i] for curve in own) for i in range(len(epochs))])

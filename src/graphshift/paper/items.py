@@ -21,8 +21,8 @@ class Item:
         experiments: whose studies it shows.
         settings: in which; of those that the experiments have.
         data: the datasets that it describes, each with the kind of picture (or ``"table"``).
-        shows: for studies, which of ``"tests"``, ``"spurious"`` and ``"generators"`` are drawn; ``"methods"`` or
-            ``"rules"`` for items with tables of their own.
+        shows: for studies, which of ``"tests"``, ``"spurious"`` and ``"generators"`` are drawn; ``"methods"`` (with
+            ``"variance"``) or ``"rules"`` for items with tables of their own.
     """
 
     name: str
@@ -104,7 +104,7 @@ _ITEMS = (
             "structure", "features", "cora-gcn", "cora-sgc", "cora-gat", "photo-gcn", "photo-sgc", "photo-gat",
             "twitch-gcn", "facebook-hopkins", "pubmed",
         ),
-        settings=("methods",), shows=("methods",),
+        settings=("methods",), shows=("methods", "variance"),
     ),
     Item(
         "selecting", "Choosing epoch and setting without test labels: the rules side by side",

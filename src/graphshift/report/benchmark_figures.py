@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from graphshift.paper.items import Item
@@ -14,7 +15,7 @@ from graphshift.report.tables import LABELS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw_methods", "draw_rules"]
+__all__ = ["draw_methods", "draw_rules", "draw_variance"]
 
 _ACROSS = 3
 _MARKERS = ("o", "D", "s", "x")
@@ -49,6 +50,39 @@ def draw_methods(item: Item, studies: Sequence[Finished]) -> Figure:
         f"{item.name}: ahead of ERM with the same backbone (95 % intervals; full: beyond chance)", fontsize=11
     )
     return figure
+
+
+def draw_variance(item: Item, studies: Sequence[Finished]) -> Figure | None:
+    """Where the variance of the views' risks goes during training, by explorer; a panel a dataset."""
+    curves = {study.experiment.name: _curves(study) for study in studies}
+    shown = [study for study in studies if curves[study.experiment.name]]
+    if not shown:
+        return None
+    figure, panels = _grid(shown, 2.3)
+    names = list(dict.fromkeys(name for study in shown for name in curves[study.experiment.name]))
+    for axes, study in zip(panels, shown, strict=False):
+        for name, (epochs, variances) in curves[study.experiment.name].items():
+            axes.plot(epochs, variances, color=COLOURS[names.index(name) % len(COLOURS)], linewidth=1.3)
+        axes.set(yscale="log")
+        axes.set_title(study.experiment.name, fontsize=9)
+        axes.set_xlabel("epoch", fontsize=8)
+        plain(axes, "y")
+        axes.tick_params(labelsize=8)
+    panels[0].set_ylabel("variance of the risks", fontsize=8)
+    _legend(figure, [(name, COLOURS[i % len(COLOURS)], "o") for i, name in enumerate(names)])
+    figure.suptitle(f"{item.name}: what explorers do to the variance during training (mean over runs)", fontsize=11)
+    return figure
+
+
+def _curves(study: Finished) -> dict[str, tuple[list[float], list[float]]]:
+    """By arm with the experiment's own backbone: epochs, and the mean variance there."""
+    found = {}
+    for arm in own_arms(study):
+        own = [row["curve"] for row in study.of(arm["arm"]) if row["curve"]]
+        if own and arm["backbone"] == study.experiment.backbone:
+            means = [fmean(values) for values in zip(*(curve["variance"] for curve in own), strict=True)]
+            found[arm["arm"].split(", ")[0]] = (own[0]["epoch"], means)
+    return found
 
 
 def draw_rules(item: Item, studies: Sequence[Finished]) -> Figure:

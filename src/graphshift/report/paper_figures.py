@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from graphshift.paper import Item
 from graphshift.paper.reproducing import Finished
-from graphshift.report.benchmark_figures import draw_methods, draw_rules
+from graphshift.report.benchmark_figures import draw_methods, draw_rules, draw_variance
 from graphshift.report.figures import COLOURS, plain, save_both
 from graphshift.report.tables import LABELS
 
@@ -201,6 +201,7 @@ def draw_exploring(records: Sequence[Mapping[str, Any]], folder: Path) -> list[P
 
 _DRAWN: dict[str, Callable[[Item, Sequence[Finished]], Figure | None]] = {
     "tests": _tests, "spurious": _spurious, "generators": _generators, "methods": draw_methods, "rules": draw_rules,
+    "variance": draw_variance,
 }  # fmt: skip
 
 

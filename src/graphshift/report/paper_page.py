@@ -49,6 +49,7 @@ def _caption(path: Path, item: Item) -> str:
         "spurious": "Training accuracy with all columns, and with the spurious ones zeroed.",
         "generators": "The mean of the tests by the GNN that generates the data.",
         "methods": "How far every arm is ahead of ERM with the same backbone.",
+        "variance": "Where the variance of the risks goes during training, by explorer.",
         "rules": "The mean of the tests by the rule that chose epoch and setting.",
     }.get(words, f"{words.capitalize()}: one thing changed at a time.")
 
