@@ -15,7 +15,7 @@ import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = (ROOT / "docs/reproduction.md",)
+PAGES = (ROOT / "docs/reproduction.md", ROOT / "docs/benchmark.md")
 BLOCK = re.compile(r"<!-- begin (results/\S+) -->\n.*?<!-- end -->", re.DOTALL)
 FIGURE = re.compile(r"images/reproduction/((\w+)-[\w-]+\.png)")
 

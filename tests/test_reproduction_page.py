@@ -1,4 +1,4 @@
-"""docs/reproduction.md says what results/ holds: every table there is made anew from the fits and compared."""
+"""The pages of results say what results/ holds: every table there is made anew from the fits and compared."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ def fill() -> ModuleType:
     return module
 
 
-def test_the_page_has_the_tables_of_results() -> None:
-    page = (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("path", fill().PAGES, ids=lambda path: path.name)
+def test_a_page_has_the_tables_of_results(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
     assert fill().filled(page) == page, "run `make page`"
-    assert page.count("<!-- begin results/") == page.count("<!-- end -->") >= 5
+    assert page.count("<!-- begin results/") == page.count("<!-- end -->") >= 1
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -72,8 +73,9 @@ def test_a_study_is_finished_and_of_an_experiment(study: str) -> None:
         assert arm["mean_test"]["mean"] == pytest.approx(sum(own) / len(own))
 
 
-def test_every_figure_of_the_page_is_there() -> None:
-    page = (ROOT / "docs/reproduction.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("path", fill().PAGES, ids=lambda path: path.name)
+def test_every_figure_of_a_page_is_there(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
     names = [name for name, _ in fill().FIGURE.findall(page)]
     assert names
     assert all((ROOT / "docs/images/reproduction" / name).is_file() for name in names)
