@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -162,3 +164,16 @@ def test_data_that_are_absent_say_so(tmp_path: Path) -> None:
         assert (absent(dataset, tmp_path) is None) == enough  # Facebook-100 does without some test schools
     (tmp_path / "fb100/Yale4.mat").unlink()
     assert "1 of 11 files of facebook100" in str(absent("facebook100", tmp_path))  # but not without one that validates
+
+
+def test_runs_of_settings_that_are_no_longer_chosen_are_left_aside(place: Path, tmp_path: Path) -> None:
+    """The ledger keeps what tuning chose before failed trials were run again."""
+    before = finished(TINY, "fair", place)
+    assert before is not None
+    shutil.copytree(place / "tiny", tmp_path / "tiny")
+    ledger = tmp_path / "tiny" / "fair" / "results.jsonl"
+    old = next(r for r in records(ledger.parent) if r["kind"] == "run")
+    other = old | {"id": old["id"] + " / before", "tuned": {"lr": 123.0}}
+    with ledger.open("a") as file:
+        file.write(json.dumps(other) + "\n")
+    assert finished(TINY, "fair", tmp_path) == before

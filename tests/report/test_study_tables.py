@@ -152,3 +152,12 @@ def test_data_seeds_and_many_comparisons_are_said(summary: dict[str, Any]) -> No
     assert "< 0.001" in table.rows[1]
     changed["arms"][1]["baseline"] = "EERM random"
     assert "mean test against its baseline (95 %)" in main_tables(changed)[0].columns
+
+
+def test_rules_side_by_side_have_a_gap_where_all_runs_of_one_failed(summary: dict[str, Any]) -> None:
+    changed = deepcopy(summary)
+    changed["arms"] = [a for a in changed["arms"] if (a["arm"], a["selection"]) != ("EERM random", "id_val")]
+    table = main_tables(changed)[-1]
+    cells = dict(zip(table.columns, table.rows[1], strict=True))
+    assert cells["mean test, id_val"] == cells["worst test, id_val"] == "–"
+    assert cells["mean test, val"] != "–"
