@@ -74,25 +74,32 @@ def further_rules(
 
 def _hold_out(environment: Environment, seed: int) -> tuple[Environment, Environment]:
     count = environment.counted.numel()
-    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
-    if environment.task.is_classification:  # a fifth of each class: one that is rare must be among them
-        labels = environment.labels.cpu()[order]
-        own = [order[labels == label] for label in labels.unique()]
-    else:
-        own = [order]
-    chosen = torch.cat([nodes[: _fifth(nodes.numel())] for nodes in own])
-    if not chosen.numel():
+    size = round(_HELD_OUT * count)
+    if size < 1 or size == count:
         raise GraphshiftError(
             f"selection 'id_val': environment {environment.name!r} has {count} counted nodes, too few to hold some out."
         )
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+    if environment.task.is_classification:
+        order = _with_every_class(order, environment.labels.cpu(), size)
     held = torch.zeros_like(environment.mask)
-    held[environment.counted[chosen.to(held.device)]] = True
+    held[environment.counted[order[:size].to(held.device)]] = True
     return environment.replace(mask=environment.mask & ~held), environment.replace(mask=held)
 
 
-def _fifth(count: int) -> int:
-    """Of two nodes or more at least one, and never all."""
-    return max(min(max(round(_HELD_OUT * count), 1), count - 1), 0)
+def _with_every_class(order: torch.Tensor, labels: torch.Tensor, size: int) -> torch.Tensor:
+    """The order with a node of every class (of two or more) among the first: without them, rankings have no score.
+
+    Such a node changes places with the last of the class that has most there.
+    """
+    order = order.clone()
+    for label in labels.unique():
+        places = (labels[order] == label).nonzero().flatten()
+        most, there = labels[order[:size]].mode().values, labels[order[:size]]
+        if places.numel() > 1 and int(places[0]) >= size and int((there == most).sum()) > 1:
+            out = int((there == most).nonzero()[-1])
+            order[[out, int(places[0])]] = order[[int(places[0]), out]]
+    return order
 
 
 def mean_score(method: Method, environments: Sequence[Environment], epoch: int) -> float | None:
