@@ -145,18 +145,50 @@ def test_columns_go_on_from_where_they_are() -> None:
     assert view.change is None
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_explorers_with_the_same_aim_make_different_views(kind: str, sparse: bool) -> None:
+    """Two of three explorers raise the risk: were their views the same, one of them would be work for nothing."""
+    e, risk = problem(kind, sparse=sparse)
+    for spared in (0.5, 0.0):
+        changed = []
+        for seed in range(4):
+            view = FeatureExplorer(kind=kind, bound=0.2, aim="raise", spared=spared, seed=seed).propose(e.graph, risk)
+            assert view.change is not None
+            x = view.change(e.x)
+            changed.append(x.to_dense() if isinstance(x, Sparse) else x)
+        distinct = [x for i, x in enumerate(changed) if not any(x.equal(y) for y in changed[:i])]
+        assert len(distinct) > 1 if spared else len(distinct) == 1
+
+
+def test_columns_are_spared_as_often_as_asked() -> None:
+    e, risk = problem("shift")
+    explorer = FeatureExplorer(kind="shift", aim="raise", spared=0.3)
+    still = 0
+    for _ in range(200):
+        view = explorer.propose(e.graph, risk)
+        assert view.change is not None
+        still += int((view.change(e.x) == e.x).all(dim=0).sum())
+    assert 0.25 < still / (200 * e.x.shape[1]) < 0.35  # 1,000 draws: a standard error of 0.0145
+
+
 def test_mixed_is_both() -> None:
     e, risk = problem("scale", double=False)
-    mixed = MixedExplorer(2, kind="scale", aim="raise", seed=4)
+    mixed = MixedExplorer(2, kind="scale", aim="raise", spared=0.0, seed=4)
     view = mixed.propose(e.graph, risk)
     assert view.flips.equal(Gradient(2, aim="raise", seed=4).propose(e.graph, risk).flips)
     assert view.change is not None
-    alone = FeatureExplorer(kind="scale", aim="raise").propose(e.graph, risk).change
+    alone = FeatureExplorer(kind="scale", aim="raise", spared=0.0).propose(e.graph, risk).change
     assert alone is not None
     torch.testing.assert_close(view.change(e.x), alone(e.x))
     twin = MixedExplorer(2, kind="scale", aim="raise", seed=5)
+    mixed.features.spared = twin.features.spared = 0.25
     twin.load_state(mixed.state())
-    assert twin.propose(e.graph, risk).flips.equal(mixed.propose(e.graph, risk).flips)
+    again, also = (one.propose(e.graph, risk) for one in (mixed, twin))
+    assert again.flips.equal(also.flips)
+    assert again.change is not None
+    assert also.change is not None
+    torch.testing.assert_close(again.change(e.x), also.change(e.x))  # the columns spared are part of the state
     mixed.reset()
     assert mixed.features.place is None
 
@@ -168,6 +200,7 @@ def test_mixed_is_both() -> None:
         ({"kind": "mask", "bound": 1.5}, "bound is 1.5; kind 'mask' expects a number above 0, at most 1"),
         ({"kind": "shift", "bound": 0.0}, "bound is 0.0; kind 'shift' expects a positive number"),
         ({"aim": "up"}, "aim is 'up'"),
+        ({"spared": 1.0}, "spared is 1.0; expected a number from 0, below 1"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], match: str) -> None:

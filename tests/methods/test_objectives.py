@@ -67,8 +67,17 @@ def test_vrex_is_the_mean_and_the_variance_over_all_groups() -> None:
 def test_groupdro_weights_follow_the_papers_update() -> None:
     weights, risks = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.1, 2.0, 1.0])
     raised = weights.double().numpy() * np.exp(0.7 * risks.double().numpy())
-    np.testing.assert_allclose(groupdro_weights(weights, risks, 0.7).numpy(), raised / raised.sum(), rtol=1e-6)
-    torch.testing.assert_close(groupdro_weights(weights, risks, 0.0), weights)
+    found = groupdro_weights(weights.log(), risks, 0.7).exp().numpy()
+    np.testing.assert_allclose(found, raised / raised.sum(), rtol=1e-6)
+    torch.testing.assert_close(groupdro_weights(weights.log(), risks, 0.0).exp(), weights)
+
+
+def test_groupdro_weights_come_back_from_nothing() -> None:
+    """As in exact arithmetic: what 200 steps take, 200 steps the other way give back."""
+    weights = torch.full((2,), 0.5).log()
+    for risks in [torch.tensor([0.0, 1.0])] * 200 + [torch.tensor([1.0, 0.0])] * 200:
+        weights = groupdro_weights(weights, risks, 1.0)
+    torch.testing.assert_close(weights.exp(), torch.full((2,), 0.5), atol=1e-3, rtol=0)
 
 
 def test_mixup_is_cross_entropy_with_soft_labels_of_mixed_outputs() -> None:

@@ -39,11 +39,15 @@ class FeatureExplorer(Explorer):
     mask and flip are chosen anew, and one backward pass serves all explorers of a graph. First order says little about
     how to lower the risk by removing whole columns: an explorer of kind ``"mask"`` with that aim leaves them.
 
+    Each view spares some columns, drawn anew: else explorers with the same aim would make the same view, and K > 2
+    would be copies.
+
     Args:
         kind: one of :data:`KINDS`.
         bound: how far; None for what :data:`KINDS` has.
         aim: as in :class:`~graphshift.explorers.Gradient`.
-        seed: decides on the aim where none is given; nothing is drawn.
+        spared: the chance of each column to stay as it is in a view.
+        seed: of the explorer's own random generator; decides on the aim where none is given.
     """
 
     needs_risk = True
@@ -51,8 +55,9 @@ class FeatureExplorer(Explorer):
     changes_features = True
 
     def __init__(
-        self, *, kind: str = "mask", bound: float | None = None, aim: str | None = None, seed: int = 0
-    ) -> None:
+        self, *, kind: str = "mask", bound: float | None = None, aim: str | None = None, spared: float = 0.25,
+        seed: int = 0,
+    ) -> None:  # fmt: skip
         super().__init__(seed=seed)
         if kind not in KINDS:
             raise GraphshiftError(f"explorer kind is {kind!r}; expected one of {', '.join(KINDS)}.")
@@ -61,7 +66,9 @@ class FeatureExplorer(Explorer):
             raise GraphshiftError(f"explorer bound is {bound}; kind {kind!r} expects {most}.")
         if aim is not None and aim not in AIMS:
             raise GraphshiftError(f"explorer aim is {aim!r}; expected one of {', '.join(AIMS)}.")
-        self.kind, self.bound = kind, KINDS[kind] if bound is None else bound
+        if not 0 <= spared < 1:
+            raise GraphshiftError(f"explorer spared is {spared}; expected a number from 0, below 1.")
+        self.kind, self.bound, self.spared = kind, KINDS[kind] if bound is None else bound, spared
         self.aim = AIMS[seed % 2] if aim is None else aim
         self._still = self.aim == "leave" or (self.aim == "lower" and kind == "mask")
         #: Where each column is, from −1 to 1 of the bound; of shift and scale.
@@ -98,19 +105,26 @@ class FeatureExplorer(Explorer):
         assert risk.x is not None
         gains, x = self._slope if self.aim == "raise" else -self._slope, risk.x
         self._slope = None
+        moves = self._drawn(x)
         if self.kind in ("shift", "scale"):
             step = self._rate * gains / gains.abs().max().clamp(min=torch.finfo(gains.dtype).tiny)
             before = torch.zeros_like(step) if self.place is None else self.place.to(step)
             self.place = (before + step).clamp(-1, 1)
             self._step = self.place - before
-            view.change = _Columns(self._moved(risk), self.kind == "shift")
+            view.change = _Columns(self._moved(risk) * moves, self.kind == "shift")
         elif self.kind == "mask":
-            best = gains.topk(max(round(self.bound * gains.numel()), 1))
+            best = (gains * moves).topk(max(round(self.bound * gains.numel()), 1))
             gone = torch.zeros_like(gains).index_fill_(0, best.indices[best.values > 0], 1.0)
             view.change = _Columns(-gone, False)
         else:
-            view.change = _flipped(x, gains, self.bound)
+            view.change = _flipped(x, gains * (moves[x.pattern.col] if isinstance(x, Sparse) else moves), self.bound)
         return view
+
+    def _drawn(self, x: Features) -> Tensor:
+        """1 for the columns that this view may change, 0 for those that it spares."""
+        width = x.shape[1]
+        moves = torch.rand(width, generator=self.generator) >= self.spared if self.spared else torch.ones(width)
+        return moves.to(device=x.device, dtype=x.dtype)
 
     def _moved(self, risk: SharedRisk) -> Tensor:
         """How far each column is: as a multiple of itself, or in its own unit."""
@@ -140,7 +154,7 @@ class MixedExplorer(Explorer):
 
     Args:
         edits_per_node, directed, candidates: of the edges.
-        kind, bound: of the features.
+        kind, bound, spared: of the features.
         aim: of both.
         seed: of the explorer's own random generator.
     """
@@ -151,12 +165,12 @@ class MixedExplorer(Explorer):
 
     def __init__(
         self, edits_per_node: int = 5, *, kind: str = "mask", bound: float | None = None, aim: str | None = None,
-        candidates: int | None = None, directed: bool = False, seed: int = 0,
+        spared: float = 0.25, candidates: int | None = None, directed: bool = False, seed: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(edits_per_node, directed=directed, seed=seed)
         self.edges = Gradient(edits_per_node, aim=aim, candidates=candidates, directed=directed, seed=seed)
-        self.features = FeatureExplorer(kind=kind, bound=bound, aim=aim, seed=seed)
-        self.generator = self.edges.generator
+        self.features = FeatureExplorer(kind=kind, bound=bound, aim=aim, spared=spared, seed=seed)
+        self.generator = self.features.generator = self.edges.generator  # one, so that one state says where it is
 
     def look(self, graph: Graph, risk: SharedRisk) -> bool:
         """Both backward passes."""
