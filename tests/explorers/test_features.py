@@ -313,6 +313,27 @@ def test_views_that_keep_their_features_are_measured_by_the_same_statistics() ->
     torch.testing.assert_close(found, expected.expand(2))
 
 
+def test_mixed_explorers_choose_edges_by_the_risk_that_views_are_measured_by() -> None:
+    (e,) = environments(1, nodes=60)
+    torch.manual_seed(0)
+    network = make_backbone("sage", 5, 3, hidden_channels=6, num_layers=2, dropout=0.0)
+    asked = []
+
+    class Asking(MixedExplorer):
+        def look(self, graph: Graph, risk: SharedRisk) -> bool:
+            asked.append(risk(graph).detach())
+            return super().look(graph, risk)
+
+    method = EERMMethod(network, lambda m, k: Asking(1, aim="leave", seed=k), explorers=2, lr=0.0)
+    for _ in range(3):
+        method.step([e], 0.0)
+    nothing = SharedRisk(lambda *_: torch.zeros(()), e.x)
+    still = [[explorer.propose(e.graph, nothing) for explorer in method.explorers[0]]]
+    asked.clear()
+    method.step([e], 0.0)  # the statistics move first, and nothing else does
+    torch.testing.assert_close(asked[0], method.risks_of([e], still)[0])
+
+
 def test_batch_normalisation_does_not_hide_a_shift() -> None:
     """By its own statistics, a graph whose columns are all shifted looks like the graph itself."""
     (e,) = environments(1, nodes=60)

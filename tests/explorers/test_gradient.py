@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import graphshift as gs
 from graphshift import explorers
 from graphshift.backbones import SAGE
 from graphshift.errors import GraphshiftError
@@ -36,6 +37,17 @@ def test_it_moves_the_risk_in_its_direction_and_further_than_chance(kind, seed):
     chance = [abs(risk(Random(1, seed=k).propose(graph).graph).item() - here) for k in range(20)]
     assert up - here > max(chance)
     assert here - down > max(chance)
+
+
+@pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])
+def test_it_raises_the_variance_over_as_many_random_edits(backbone):
+    """In EERM, of a model that learns; with the controls, which flip as many pairs."""
+    data = gs.load("planted-structure", nodes=200)
+    last = {}
+    for explorer in ("gradient", "random", "drop-edge", "add-edge"):
+        model = gs.EERM(backbone, explorer=explorer, epochs=20, hidden_channels=8, edits_per_node=2)
+        last[explorer] = sum(row["variance"] for row in model.fit(data.train, data.val).history_[-10:])
+    assert last["gradient"] > 10 * max(last[name] for name in last if name != "gradient")
 
 
 def test_the_number_of_flips_and_the_kind_of_graph_are_as_asked():

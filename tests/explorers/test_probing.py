@@ -25,7 +25,7 @@ Risk = Callable[[Graph], Tensor]
 
 
 def problem(
-    name: str, *, directed: bool = False, weighted: bool = False, double: bool = False
+    name: str, *, directed: bool = False, weighted: bool = False, double: bool = False, attached: bool = False
 ) -> tuple[Environment, Risk]:  # fmt: skip
     (e,) = environments(1, nodes=30)
     keys = e.graph.keys
@@ -43,11 +43,11 @@ def problem(
     backbone = make_backbone(name, in_channels=5, out_channels=3, **options).train()
     if double:
         backbone, e = backbone.double(), e.replace(x=e.x.double())
-    stem = backbone.stem(e.x).detach()
+    stem = backbone.stem(e.x)
 
     def risk(graph: Graph) -> Tensor:
         with frozen_statistics(backbone):
-            return e.risk(backbone.propagate(stem, graph))
+            return e.risk(backbone.propagate(backbone.stem(e.x) if attached else stem.detach(), graph))
 
     return e, risk
 
@@ -73,6 +73,16 @@ def test_scores_are_autograds_on_explicit_weights(name: str, directed: bool, wei
         there = torch.isin(torch.repeat_interleave(torch.arange(30), 4) * 30 + drawn, e.graph.keys)
         assert bool(there.any())
         assert not gains[there].any()  # an edge was scored as an edge; it cannot be added
+
+
+@pytest.mark.parametrize("name", PROBED)
+def test_it_does_not_matter_whether_the_first_product_has_a_history(name: str) -> None:
+    """The natural risk of a user's own is ``e.risk(model(e.x, graph))``, with nothing detached."""
+    e, risk = problem(name)
+    _, attached = problem(name, attached=True)
+    first, drawn = listed(e)
+    expected = probed(e.graph, risk).of(first, drawn, both=True)
+    torch.testing.assert_close(probed(e.graph, attached).of(first, drawn, both=True), expected)
 
 
 @pytest.mark.parametrize("name", PROBED)

@@ -38,7 +38,7 @@ class OpaqueError(Exception):
 class _Product:
     """One product M h: what went in, what came out, and the gradients on the way back."""
 
-    h: Tensor
+    h: Tensor  # a tensor of its own, whose gradient is this product's alone even if the backbone's is used elsewhere
     normalised: bool
     value: Tensor | None = None  # M h
     gradient: Tensor | None = None  # g
@@ -48,20 +48,17 @@ class _Product:
 class _Watched:
     """Stands for a matrix that a backbone multiplies by, and keeps what the scores need."""
 
-    def __init__(self, matrix: Sparse | Normalised, products: list[_Product], leaves: list[Tensor]) -> None:
-        self.matrix, self.products, self.leaves = matrix, products, leaves
+    def __init__(self, matrix: Sparse | Normalised, products: list[_Product]) -> None:
+        self.matrix, self.products = matrix, products
 
     def __matmul__(self, h: Tensor) -> Tensor:
-        # A tensor of its own, whose gradient is this product's alone even if h is used elsewhere too.
-        inner = h.view_as(h) if h.requires_grad else h.detach().requires_grad_()
-        if inner.is_leaf:
-            self.leaves.append(inner)
-        product = _Product(h.detach(), isinstance(self.matrix, Normalised))
-        out = self.matrix @ inner
+        product = _Product(
+            h.view_as(h) if h.requires_grad else h.detach().requires_grad_(), isinstance(self.matrix, Normalised)
+        )
+        out = self.matrix @ product.h
         if product.normalised:
             product.value = out.detach().clone()  # backbones go on in place
         out.register_hook(lambda g: setattr(product, "gradient", g.detach()))
-        inner.register_hook(lambda g: setattr(product, "back", g.detach()))
         self.products.append(product)
         return out
 
@@ -76,7 +73,6 @@ class Probe:
     def __init__(self, graph: Graph) -> None:
         self.graph, self.num_nodes, self.undirected = graph, graph.num_nodes, graph.undirected
         self.products: list[_Product] = []
-        self.leaves: list[Tensor] = []
         self._degree: Tensor | None = None
 
     def to(self, device: torch.device) -> Probe:
@@ -87,39 +83,49 @@ class Probe:
     @property
     def normalised(self) -> _Watched:
         """Â, watched."""
-        return _Watched(self.graph.normalised, self.products, self.leaves)
+        return _Watched(self.graph.normalised, self.products)
 
     @property
     def adjacency(self) -> _Watched:
         """A, watched."""
-        return _Watched(self.graph.adjacency, self.products, self.leaves)
+        return _Watched(self.graph.adjacency, self.products)
 
     @property
     def degree(self) -> Tensor:
         """The degrees, which have a gradient here."""
         if self._degree is None:
             self._degree = self.graph.degree.detach().clone().requires_grad_()
-            self.leaves.append(self._degree)
         return self._degree
 
     def __getattr__(self, name: str) -> Any:
         raise OpaqueError(name)
 
-    def scores(self) -> Scores:
-        """What the backward pass left."""
+    def scores(self, risk: Tensor) -> Scores:
+        """The backward pass, of what the risk was made of here: no other gradient is touched.
+
+        Raises:
+            OpaqueError: the risk does not come from products that were watched.
+        """
+        sources = [product.h for product in self.products] + ([] if self._degree is None else [self._degree])
+        if not sources or not risk.requires_grad:
+            raise OpaqueError("products")
+        found = torch.autograd.grad(risk, sources, allow_unused=True)
+        for product, back in zip(self.products, found, strict=False):  # the degree's comes last
+            product.back = back
+        by_degree = None if self._degree is None else found[-1]
         root = (self.graph.degree + 1).rsqrt().detach()
         dtype = self.products[0].h.dtype if self.products else root.dtype
         add = torch.zeros(self.num_nodes, dtype=dtype, device=root.device)
-        if self._degree is not None and self._degree.grad is not None:
-            add += self._degree.grad
+        if by_degree is not None:
+            add += by_degree
         left, right = [], []
         for product in self.products:
-            if product.gradient is None:  # the risk does not depend on it
+            if product.back is None:  # the risk does not depend on it
                 continue
-            g, h = product.gradient, product.h
+            assert product.gradient is not None
+            g, h = product.gradient, product.h.detach()
             if product.normalised:
                 assert product.value is not None
-                assert product.back is not None
                 add -= 0.5 * root.square() * ((g * product.value).sum(dim=1) + (product.back * h).sum(dim=1))
                 g, h = g * root.unsqueeze(1), h * root.unsqueeze(1)
             left.append(g)
@@ -178,8 +184,4 @@ def probed(graph: Graph, risk: Callable[[Any], Tensor]) -> Scores:
         OpaqueError: the model uses the graph in a way that cannot be followed.
     """
     probe = Probe(graph)
-    value = risk(probe)
-    if not probe.leaves or not value.requires_grad:
-        raise OpaqueError("products")
-    value.backward(inputs=probe.leaves)  # no other gradient is touched
-    return probe.scores()
+    return probe.scores(risk(probe))

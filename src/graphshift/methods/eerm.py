@@ -183,12 +183,12 @@ class EERMMethod(Method):
 
     def _propose(self, environments: Sequence[Environment], stems: Sequence[Tensor]) -> list[list[View]]:
         views = []
+        kept = running_statistics if self._changes_features() else frozen_statistics  # as views are measured
         for environment, stem, home, row in zip(environments, stems, self._homes, self.explorers, strict=True):
 
             def risk(
                 graph: Graph, change: Change | None = None, environment: Environment = environment, stem: Tensor = stem
             ) -> Tensor:  # fmt: skip
-                kept = frozen_statistics if change is None else running_statistics
                 with kept(self.backbone), computed_once(self.backbone):
                     h = stem.detach() if change is None else self.backbone.stem(change(environment.x))
                     output = self.backbone.propagate(h, graph.to(stem.device))
