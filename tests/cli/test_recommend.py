@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,33 @@ def test_the_command_can_be_run(graphshift: Any, tmp_path: Path) -> None:
         "graphshift fit planted --method eerm --backbone sage --explorer gradient --hidden 4 --epochs 2 -o nodes=60"
     )
     assert graphshift(*line.split()[1:], "--out", tmp_path / "run").status == 0
+
+
+def test_settings_of_every_type_come_through_the_command(graphshift: Any, tmp_path: Path) -> None:
+    settings = {
+        "method": "eerm", "backbone": "gat", "backbone_options": {"heads": 2}, "explorer": "features",
+        "explorer_options": {"kind": "shift", "bound": 0.5}, "low_memory": True, "reset_explorers": False,
+        "hidden_channels": 4, "epochs": 2, "selection": "explored",
+    }  # fmt: skip
+    line = fit_command("planted", settings, ["nodes=60"], None)
+    assert graphshift(*shlex.split(line)[1:], "--out", tmp_path / "run").status == 0
+    made = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]
+    assert {name: made[name] for name in settings} == settings
+
+
+def test_the_command_holds_beside_a_file_with_other_choices(graphshift: Any, tmp_path: Path) -> None:
+    """The file's explorer has settings that the recommended one does not know."""
+    (tmp_path / "my.toml").write_text(
+        'dataset = "planted"\nexplorer = "gradient"\nedits_per_node = 3\nbackbone = "gat"\nselection = "last"\n'
+        "[options]\nnodes = 60\n[explorer_options]\ncandidates = 4\n[backbone_options]\nheads = 2\n"
+    )
+    settings = {"method": "eerm", "backbone": "sage", "explorer": "features", "epochs": 2, "selection": "val"}
+    line = fit_command(str(tmp_path / "my.toml"), settings, None, None)
+    answer = graphshift(*shlex.split(line)[1:], "--out", tmp_path / "run")
+    assert answer.status == 0, answer.err
+    assert "eerm, sage, features does not use them" in answer.err
+    made = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]
+    assert {name: made[name] for name in settings} == settings
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from graphshift.settings import validated
 from graphshift.studies import Study, run_study
 from graphshift.studies.facts import check
 from graphshift.studies.recommending import (
+    RULES,
     Size,
     beyond_chance,
     candidates,
@@ -49,19 +50,20 @@ def test_arms_are_methods_explorers_and_backbones(data: gs.ShiftDataset) -> None
 
 @pytest.mark.parametrize(
     ("budget", "expected"),
-    [(10_000, Size(5, 12, 200)), (3_500, Size(5, 8, 200)), (2_300, Size(5, 4, 200)), (1_800, Size(3, 4, 200)),
-     (1_260, Size(3, 2, 200)), (760, Size(3, 0, 200)), (380, Size(3, 0, 100)), (190, Size(3, 0, 50))],
+    [(10_000, Size(5, 12, 200)), (4_600, Size(5, 8, 200)), (3_600, Size(5, 4, 200)), (2_600, Size(3, 4, 200)),
+     (2_100, Size(3, 2, 200)), (760, Size(3, 0, 200)), (380, Size(3, 0, 100)), (190, Size(3, 0, 50))],
 )  # fmt: skip
 def test_the_size_is_the_largest_that_fits(budget: float, expected: Size) -> None:
     seconds = {"a": 0.25, "b": 0.75}
-    assert chosen_size(seconds, 200, budget, workers=1) == expected
-    assert chosen_size(seconds, 200, budget / 2, workers=2) == expected
-    assert sum(seconds.values()) * expected.epochs * expected.fits <= budget
+    assert chosen_size(seconds, 200, budget, workers=1, rules=2) == expected
+    assert chosen_size(seconds, 200, budget / 2, workers=2, rules=2) == expected
+    runs = expected.seeds * 2 if expected.trials else expected.seeds  # untuned, both rules choose the same setting
+    assert sum(seconds.values()) * expected.epochs * (expected.trials + runs) <= budget
 
 
 def test_a_budget_that_nothing_fits_is_refused_with_what_would() -> None:
     with pytest.raises(GraphshiftError, match=r"the budget is 1.0 min; the smallest comparison takes about 3.1 min"):
-        chosen_size({"a": 1.0}, 200, 60.0, workers=1)
+        chosen_size({"a": 1.0}, 200, 60.0, workers=1, rules=1)
 
 
 def test_an_epoch_of_every_arm_is_timed(data: gs.ShiftDataset) -> None:
@@ -88,8 +90,9 @@ def with_scores(study: Study, scores: dict[str, list[float]], key: str) -> Study
     records = copy.deepcopy(study.records)
     for record in records:
         own = scores.get(record["arm"], [0.5, 0.5, 0.5])
-        record["selections"]["val"][key] = own[record["seed"]]
-        record["selections"]["val"]["tests"] = dict.fromkeys(record["selections"]["val"]["tests"], record["seed"] / 10)
+        chosen = record["selections"][RULES[key]]
+        chosen[key] = own[record["seed"]]
+        chosen["tests"] = dict.fromkeys(chosen["tests"], record["seed"] / 10)
     return Study(study.plan, study.facts, records, study.summary)
 
 
@@ -97,7 +100,9 @@ def test_who_is_ahead_beyond_chance_by_most_is_recommended(study: Study) -> None
     scores = {"EERM random, gcn": [0.6, 0.61, 0.6], "EERM gradient, sage": [0.7, 0.71, 0.7], "ERM, sage": [0.2, 1, 1]}
     found = recommend(with_scores(study, scores, "val"), "val")
     assert found.arm == "EERM gradient, sage"
-    assert found.settings == {"method": "eerm", "backbone": "sage", "explorer": "gradient", "epochs": 2}
+    assert found.settings == {
+        "method": "eerm", "backbone": "sage", "explorer": "gradient", "epochs": 2, "selection": "val",
+    }  # fmt: skip
     validated(found.settings)
     assert found.difference is not None
     assert found.difference.mean == pytest.approx(0.2033, abs=1e-3)
@@ -140,6 +145,27 @@ def test_settings_of_a_file_are_shared_and_options_of_its_backbone_stay_with_it(
     check(plan_of("planted", OPTIONS, data, Size(1, 0, 1), common), data)
 
 
+def test_where_edges_may_mislead_the_rule_that_expects_it_chooses(study: Study) -> None:
+    """Epoch and setting by plain validation would be those of the model that leans on edges most."""
+    rows = {rule: {(r["arm"], r["seed"]): r for r in study.rows(rule)} for rule in ("val", "explored")}
+    found = differences(study, "misled")["EERM random, gcn"]
+    pairs = [[rows["explored"][arm, seed]["misled"] for arm in ("EERM random, gcn", "ERM, gcn")] for seed in range(3)]
+    assert found.mean == pytest.approx(sum(a - b for a, b in pairs) / 3)
+    assert recommend(study, "misled").settings["selection"] == "explored"
+    made = with_scores(study, {"EERM gradient, gcn": [0.9, 0.91, 0.9]}, "misled")
+    assert recommend(made, "misled").arm == "EERM gradient, gcn"
+    assert recommend(made, "val").arm == recommend(study, "val").arm
+
+
+def test_options_of_a_files_explorer_stay_with_it(data: gs.ShiftDataset) -> None:
+    common = {"explorer": "gradient", "explorer_options": {"candidates": 3}}
+    arms = {arm.name: arm.settings for arm in candidates(data, common)}
+    assert arms["EERM gradient, sage"]["explorer_options"] == {"candidates": 3}
+    assert all("explorer_options" not in settings for name, settings in arms.items() if "gradient" not in name)
+    assert list(arms) == NAMES
+    check(plan_of("planted", OPTIONS, data, Size(1, 0, 1), common), data)
+
+
 def test_a_model_without_edges_cannot_win_by_not_being_misled(study: Study) -> None:
     made = {"ERM, mlp": [0.9, 0.91, 0.9]}
     assert "ERM, mlp" not in differences(with_scores(study, made, "misled"), "misled")
@@ -153,7 +179,7 @@ def test_tests_choose_nothing(study: Study) -> None:
     plain = [recommend(study, name) for name in criteria(study)]
     records: list[dict[str, Any]] = copy.deepcopy(study.records)
     for i, record in enumerate(records):
-        tests = record["selections"]["val"]["tests"]
-        record["selections"]["val"]["tests"] = dict.fromkeys(tests, i % 7 / 7)
+        for chosen in record["selections"].values():
+            chosen["tests"] = dict.fromkeys(chosen["tests"], i % 7 / 7)
     other = Study(study.plan, study.facts, records, study.summary)
     assert [recommend(other, name) for name in criteria(other)] == plain

@@ -109,9 +109,14 @@ def _request(dataset: str, given: dict[str, Any], option: list[str] | None, data
     filed = {aliases.get(k, k): v for k, v in content.items()}
     validated(filed, where=f"{path}: ")
     method = given.get("method", filed.get("method", "eerm"))
-    idle = [k for k in filed if k in idle_settings(method)]
-    if idle:
-        print(f"graphshift: note: {path}: {', '.join(idle)}: {method} does not use them.", file=sys.stderr)
+    # What belongs to the file's choice does not belong to another that the command line makes instead.
+    idle = [k for k in filed if k in idle_settings(method, given.get("explorer"))]
+    for part, usual in (("backbone", None), ("explorer", "reinforce")):
+        if f"{part}_options" in filed and given.get(part, filed.get(part, usual)) != filed.get(part, usual):
+            idle.append(f"{part}_options")
+    if idle := list(dict.fromkeys(idle)):
+        chosen = ", ".join([method, *(given[part] for part in ("backbone", "explorer") if part in given)])
+        print(f"graphshift: note: {path}: {', '.join(idle)}: {chosen} does not use them.", file=sys.stderr)
     merged = {k: v for k, v in filed.items() if k not in idle} | given
     return FitRequest(name, options | dataset_options(name, option, data_dir), merged)
 

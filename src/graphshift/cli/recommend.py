@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from graphshift.studies.running import Study
 
 #: What a recommendation is about: a TOML file's own choice of these is left aside.
-_COMPARED = {"method": "", "explorer": "", "seed": "", "selection": ""}
+_COMPARED = {"method": "", "seed": "", "selection": ""}
 
 _UNITS = {"": 60.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -67,7 +67,7 @@ def recommend(
         print("timing a few epochs of every arm …", file=sys.stderr)
         epochs = facts.settings(arms[0]).epochs
         times = recommending.seconds_an_epoch(arms, data, facts, max(1, cores() // workers))
-        size = recommending.chosen_size(times, epochs, seconds, workers)
+        size = recommending.chosen_size(times, epochs, seconds, workers, 2 if data.val else 1)
     else:
         kept = f"{folder} holds a comparison, whose size stays whatever the --budget; --force starts anew"
         print(kept, file=sys.stderr)
@@ -121,7 +121,14 @@ def fit_command(dataset: str, settings: Any, option: list[str] | None, data_dir:
     """What to type next."""
     words = ["graphshift", "fit", dataset]
     for name, value in settings.items():
-        words += [f"--{SHORT.get(name, name).replace('_', '-')}", str(value)]
+        flag = f"--{SHORT.get(name, name).replace('_', '-')}"
+        if isinstance(value, Mapping):
+            for key, one in value.items():
+                words += [flag.removesuffix("s"), f"{key}={json.dumps(one) if not isinstance(one, str) else one}"]
+        elif isinstance(value, bool):
+            words += [flag] if value else []
+        else:
+            words += [flag, str(value)]
     for one in option or []:
         words += ["-o", one]
     words += [] if data_dir is None else ["--data-dir", str(data_dir)]
@@ -133,33 +140,31 @@ def _show(
 ) -> None:  # fmt: skip
     from graphshift.report.study_tables import show_difference, show_spread
     from graphshift.report.tables import LABELS, print_table
-    from graphshift.studies.recommending import CRITERIA, differences
+    from graphshift.studies.recommending import CRITERIA, RULES, differences
     from graphshift.studies.statistics import spread
 
-    summary, metric = study.summary, study.summary["metric"]
-    simplest, rows = study.plan.arms[0].name, study.rows(study.plan.selections[0])
+    summary, metric, simplest = study.summary, study.summary["metric"], study.plan.arms[0].name
     heads = {"val": "validation", "misled": "after misleading edits", "selection_score": "held-out training nodes"}
-    columns = ["arm"]
-    for name in found:
-        columns += [heads[name], f"against {simplest} (95 %)"]
-    table = []
-    for arm in summary["arms"]:
-        cells = [arm["arm"]]
-        for name in found:
-            against = differences(study, name)
+    tuned = f"{size.trials} trials of tuning for each" if size.trials else "no tuning: a larger --budget has some"
+    for name, one in found.items():
+        against, rows = differences(study, name), study.rows(RULES[name])
+        table = []
+        for arm in summary["arms"]:
+            if arm["selection"] != RULES[name]:
+                continue
             own = spread([row[name] for row in rows if row["arm"] == arm["arm"]])
             shown = arm["arm"] == simplest or arm["arm"] in against
             difference = vars(against[arm["arm"]]) if arm["arm"] in against else None
-            cells += [show_spread(own, metric) if shown else "–", show_difference(difference, metric)[0]]
-        table.append([*cells, *(show_spread(arm[key], metric) for key in ("mean_test", "worst_test"))])
-    tuned = f"{size.trials} trials of tuning for each" if size.trials else "no tuning: a larger --budget has some"
-    note = (
-        f"{size.seeds} seeds, ± standard deviation; {tuned}. Intervals are of single comparisons; what is recommended "
-    )
-    note += f"is ahead after a correction for {len(table) - 1} of them (Holm). Tests are shown and chose nothing."
-    title = f"{summary['dataset']}: {LABELS[metric]}"
-    print_table(title, [*columns, "mean test", "worst test"], table, note=note)
-    for name, one in found.items():
+            cells = [arm["arm"], show_spread(own, metric) if shown else "–", show_difference(difference, metric)[0]]
+            table.append([*cells, *(show_spread(arm[key], metric) for key in ("mean_test", "worst_test"))])
+        note = (
+            f"{size.seeds} seeds, ± standard deviation; {tuned}. Intervals are of single comparisons; what is "
+            f"recommended is ahead after a correction for {len(against)} of them (Holm). "
+            "Tests are shown and chose nothing."
+        )
+        title = f"{summary['dataset']}: {LABELS[metric]}, epoch and setting chosen by {RULES[name]}"
+        columns = ["arm", heads[name], f"against {simplest} (95 %)", "mean test", "worst test"]
+        print_table(title, columns, table, note=note)
         print(f"{CRITERIA[name]}, use {one.reason}.")
-        print(f"  {lines[name]}")
+        print(f"  {lines[name]}\n")
     print(f"everything about this comparison: {folder / 'report.html'}")

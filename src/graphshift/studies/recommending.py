@@ -1,7 +1,8 @@
 """Which method, backbone and explorer to use on a dataset: a small fair comparison in the time there is.
 
 Tests choose nothing, here neither: arms are held against each other on the validation environments, as they are, and
-after edits that mislead each model most. Which of the two to go by is for the user to say: will edges mean the same?
+after edits that mislead each model most, each with epoch and setting chosen accordingly. Which of the two to go by is
+for the user to say: will edges mean the same?
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from graphshift.studies.space import crossed_arms, fits
 from graphshift.studies.statistics import Difference, compare
 
 __all__ = [
-    "CRITERIA", "Recommendation", "Size", "beyond_chance", "candidates", "chosen_size", "criteria", "differences",
-    "plan_of", "recommend", "seconds_an_epoch",
+    "CRITERIA", "RULES", "Recommendation", "Size", "beyond_chance", "candidates", "chosen_size", "criteria",
+    "differences", "plan_of", "recommend", "seconds_an_epoch",
 ]  # fmt: skip
 
 #: Explorers that are tried, and what kind of shift each is for.
@@ -38,6 +39,9 @@ CRITERIA: dict[str, str] = {
     "selection_score": "By held-out training nodes, for there is no validation graph",
 }
 
+#: For each the rule that chooses epoch and setting: plain validation would choose models that edits mislead.
+RULES: dict[str, str] = {"val": "val", "misled": "explored", "selection_score": "id_val"}
+
 _TIMED = 4  # epochs, the first of which is not counted
 _SAFE = 0.8  # of the budget that is planned for
 _LEVEL = 0.05
@@ -51,10 +55,9 @@ class Size:
     trials: int
     epochs: int
 
-    @property
-    def fits(self) -> int:
-        """Of one arm."""
-        return self.seeds + self.trials
+    def fits(self, rules: int) -> int:
+        """Of one arm, at most: each rule may choose a setting of its own."""
+        return self.trials + self.seeds * (rules if self.trials else 1)
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,11 @@ def candidates(data: ShiftDataset, common: Mapping[str, Any] | None = None) -> l
 
     Args:
         data: for whose sake.
-        common: settings that all arms share; a ``backbone`` stands for the dataset's own, and its options go with it.
+        common: settings that all arms share; a ``backbone`` stands for the dataset's own, and its options go with it;
+            options of an ``explorer`` go to the arms that have it.
     """
-    shared = {name: value for name, value in (common or {}).items() if name not in ("backbone", "backbone_options")}
+    apart = ("backbone", "backbone_options", "explorer", "explorer_options")
+    shared = {name: value for name, value in (common or {}).items() if name not in apart}
     options = {name: value for name, value in (common or {}).items() if name == "backbone_options"}
     own = str((common or {}).get("backbone", data.defaults.get("backbone", "gcn")))
     arms = crossed_arms(["erm", "eerm"], [own], list(EXPLORERS), common=shared | options)
@@ -95,22 +100,31 @@ def candidates(data: ShiftDataset, common: Mapping[str, Any] | None = None) -> l
     if own != "mlp":
         plain = {name: value for name, value in shared.items() if fits(name, "erm", "")}
         arms += crossed_arms(["erm"], ["mlp"], [], common=plain)
-    return arms
+    explorer = {name: value for name, value in (common or {}).items() if name in ("explorer", "explorer_options")}
+    named = explorer.get("explorer", "reinforce")
+    return [
+        Arm(a.name, {**a.settings, **explorer}, a.space) if a.settings.get("explorer") == named else a for a in arms
+    ]
 
 
 def seconds_an_epoch(arms: Sequence[Arm], data: ShiftDataset, facts: Facts, threads: int) -> dict[str, float]:
-    """What an epoch of each arm takes here, measured on a few, with as many threads as a worker will have."""
+    """What an epoch of each arm takes here, measured on a few, with as many threads as a worker will have.
+
+    With as many edits as tuning may try: the budget is to be kept.
+    """
     found = {}
     for arm in arms:
-        settings = facts.settings(arm, {"epochs": _TIMED}, selection="val" if data.val else "id_val")
+        most = {name: max(tried) for name, tried in (arm.space or {}).items() if name == "edits_per_node"}
+        first, *also = _rules(data)
+        settings = facts.settings(arm, {"epochs": _TIMED, **most}, selection=first)
         with computing_with(threads):
-            model = make_model(settings).fit(data.train, data.val)
+            model = make_model(settings).fit(data.train, data.val, also=also)
         times = [row["seconds"] for row in model.history_]
         found[arm.name] = (times[-1] - times[0]) / (len(times) - 1)
     return found
 
 
-def chosen_size(seconds: Mapping[str, float], epochs: int, budget: float, workers: int) -> Size:
+def chosen_size(seconds: Mapping[str, float], epochs: int, budget: float, workers: int, rules: int) -> Size:
     """The largest comparison that fits into a budget.
 
     Args:
@@ -118,11 +132,12 @@ def chosen_size(seconds: Mapping[str, float], epochs: int, budget: float, worker
         epochs: that the dataset's settings ask for.
         budget: in seconds.
         workers: fits at the same time.
+        rules: that choose epoch and setting.
     """
     sizes = [Size(seeds, trials, epochs) for seeds, trials in ((5, 12), (5, 8), (5, 4), (3, 4), (3, 2), (3, 0))]
     sizes += [Size(3, 0, share) for share in (epochs // 2, epochs // 4) if share >= 20]
     for size in sizes:
-        needed = sum(seconds.values()) * size.epochs * size.fits / workers
+        needed = sum(seconds.values()) * size.epochs * size.fits(rules) / workers
         if needed <= _SAFE * budget:
             return size
     raise GraphshiftError(
@@ -136,13 +151,16 @@ def plan_of(
 ) -> Plan:
     """The comparison as a plan; ``common`` as in :func:`candidates`."""
     arms = [Arm(a.name, {**a.settings, "epochs": size.epochs}, a.space, a.baseline) for a in candidates(data, common)]
-    rules = ("val",) if data.val else ("id_val",)
-    return Plan(dataset, arms, range(size.seeds), options, trials=size.trials, selections=rules)
+    return Plan(dataset, arms, range(size.seeds), options, trials=size.trials, selections=_rules(data))
+
+
+def _rules(data: ShiftDataset) -> tuple[str, ...]:
+    return ("val", "explored") if data.val else ("id_val",)
 
 
 def criteria(study: Study) -> list[str]:
     """By what arms can be held against each other: :data:`CRITERIA`, as far as there are validation graphs."""
-    return ["val", "misled"] if study.plan.selections == ("val",) else ["selection_score"]
+    return [criterion for criterion, rule in RULES.items() if rule in study.plan.selections]
 
 
 def differences(study: Study, criterion: str) -> dict[str, Difference]:
@@ -150,7 +168,7 @@ def differences(study: Study, criterion: str) -> dict[str, Difference]:
 
     Edits cannot mislead a model without edges, which says nothing for it: it is left out there.
     """
-    rows = study.rows(study.plan.selections[0])
+    rows = study.rows(RULES[criterion])
     names = [arm.name for arm in study.plan.arms if any(row["arm"] == arm.name for row in rows)]
     simplest = study.plan.arms[0].name
     if simplest not in names:
@@ -174,13 +192,11 @@ def beyond_chance(found: Mapping[str, Difference]) -> list[Difference]:
 def recommend(study: Study, criterion: str) -> Recommendation:
     """The arm that is ahead of the simplest beyond chance by a criterion, by most; else the simplest."""
     ahead = differences(study, criterion)
-    simplest, rule = study.plan.arms[0].name, study.plan.selections[0]
+    simplest, rule = study.plan.arms[0].name, RULES[criterion]
     best = max(beyond_chance(ahead), key=lambda d: d.mean, default=None)
     chosen = best.arm if best else simplest
-    entry = next(a for a in study.summary["arms"] if a["arm"] == chosen)
-    settings = {**study.plan.arm(chosen).settings, **(entry["chosen"] or {})}
-    if rule != "val":
-        settings["selection"] = rule
+    entry = next(a for a in study.summary["arms"] if (a["arm"], a["selection"]) == (chosen, rule))
+    settings = {**study.plan.arm(chosen).settings, **(entry["chosen"] or {}), "selection": rule}
     return Recommendation(chosen, settings, simplest, best, _reason(chosen, entry, best))
 
 
