@@ -188,6 +188,26 @@ def test_the_prior_of_a_graph_helps_to_predict_it(model: gs.Model, tmp_path: Pat
     )
 
 
+def test_predictions_and_scores_learn_the_prior_from_the_same_nodes(model: gs.Model) -> None:
+    """The nodes that count: others, of training say, may have another prior."""
+    test = shifted(4000, [0.05, 0.1, 0.85], 2, "test")
+    assert test.y is not None
+    mask = (test.y == 2) | (torch.arange(4000) % 2 == 0)
+    data = Data(x=test.x, y=test.y, edge_index=torch.empty(2, 0, dtype=torch.int64), mask=mask)
+    found = model.predict(data, adapt="prior")
+    assert found.shape == (4000,)
+    assert model.score(data, adapt="prior") == float((found[mask.numpy()] == test.y[mask].numpy()).mean())
+    data.mask = torch.zeros(4000, dtype=torch.bool)  # says nothing
+    np.testing.assert_array_equal(model.predict(data, adapt="prior"), model.predict(test, adapt="prior"))
+
+
+def test_one_node_has_no_statistics_of_its_own() -> None:
+    (e,) = environments(1, nodes=30)
+    lonely = Data(x=e.x[:1], edge_index=torch.empty(2, 0, dtype=torch.int64))
+    with pytest.raises(GraphshiftError, match=r"has one node.*adapt is 'norm', which needs at least two"):
+        gs.ERM("gcn", epochs=1, selection="last").fit(e).predict(lonely, adapt="norm")
+
+
 def test_an_unsafe_prior_is_left_as_it_is_and_told(model: gs.Model) -> None:
     test = shifted(1000, OLD.tolist(), 3, "moved")
     moved = test.replace(x=test.x * 0.2 + 0.7)

@@ -9,6 +9,7 @@ import torch
 
 import graphshift as gs
 from graphshift.environments import Environment
+from graphshift.errors import GraphshiftError
 from graphshift.explorers import Gradient
 from graphshift.methods import ERMMethod, Method
 from graphshift.models.base import new_backbone
@@ -55,6 +56,29 @@ def test_the_score_is_that_of_the_edited_graph(backbone: str) -> None:
 def test_a_backbone_that_sees_no_edges_has_its_plain_score() -> None:
     method, val = trained("mlp")
     assert explored_score(method, [val], 1) == mean_score(method, [val], 1)
+
+
+class Own(torch.nn.Module):
+    """A module of a user's own that takes no edge weights."""
+
+    def __init__(self, *, looks: bool) -> None:
+        super().__init__()
+        self.linear, self.looks = torch.nn.Linear(5, 3), looks
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        h: torch.Tensor = self.linear(x)
+        return h.index_add(0, edge_index[1], h[edge_index[0]]) if self.looks else h
+
+
+def test_a_module_that_cannot_be_explored_is_refused_and_one_without_edges_has_its_plain_score() -> None:
+    """Taken for the plain score, the rule would do nothing and not say so."""
+    train, val = environments(2, nodes=80)
+    settings = {"epochs": 3, "selection": "explored"}
+    with pytest.raises(GraphshiftError, match="selection 'explored' needs a backbone whose output depends on edge"):
+        gs.ERM(Own(looks=True), **settings).fit(train, val)
+    torch.manual_seed(0)
+    model = gs.ERM(Own(looks=False), **settings).fit(train, val)
+    assert model.best_score_ == model.score(val)
 
 
 def test_a_fit_keeps_the_epoch_of_the_best_explored_score(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from graphshift.errors import GraphshiftError
 from graphshift.progress import error_console
 from graphshift.report.figures import draw_study
-from graphshift.report.tables import LABELS, print_table, show_score
+from graphshift.report.study_tables import show_spread
+from graphshift.report.tables import LABELS, print_table
 from graphshift.storage import write_json
 from graphshift.studies import Arm, Plan, compare, run_study, summarise
 
@@ -107,7 +108,7 @@ def _print(dataset: str, part: dict[str, Any], nodes: int, epochs: int, seeds: i
     rows = [
         [
             row["arm"],
-            *(f"{show_score(row[k], metric)} ± {100 * row[f'{k}_std']:.1f}" for k in ("val", "mean", "worst")),
+            *(show_spread({"mean": row[k], "std": row[f"{k}_std"]}, metric) for k in ("val", "mean", "worst")),
             "–" if row["variance"] is None else f"{row['variance']:.1e}",
             f"{1000 * row['seconds_per_epoch']:.0f}",
         ]

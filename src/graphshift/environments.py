@@ -252,14 +252,18 @@ def as_environment(
         graph: what was passed.
         task: what is predicted, where it is known.
         name: for a ``Data``, which has none.
-        labelled: False leaves labels and masks of a ``Data`` aside, for predictions.
+        labelled: False leaves labels of a ``Data`` aside, for predictions, and a mask that says nothing.
     """
     if isinstance(graph, Environment):
         return graph
     if isinstance(graph, Data):
         if not labelled:
             weight = graph.edge_weight if "edge_weight" in graph else None
-            graph = Data(x=graph.x, edge_index=graph.edge_index, edge_weight=weight)
+            mask = graph.mask if "mask" in graph else None
+            usable = isinstance(mask, Tensor) and mask.dtype == torch.bool and bool(mask.any())
+            # What is learned from the graph (a class prior) is learned from the nodes that are scored.
+            kept = {"mask": mask} if usable else {}
+            graph = Data(x=graph.x, edge_index=graph.edge_index, edge_weight=weight, **kept)
         return Environment(name, graph, task)
     if isinstance(graph, ShiftDataset):
         raise GraphshiftError("expected graphs, found a ShiftDataset; pass its parts: data.train, val=data.val.")

@@ -145,6 +145,15 @@ def misled(backbone: Backbone, environment: Environment, seed: int = 0) -> Envir
     explorer = Gradient(1, aim="raise", budget=max(edges, 1), seed=seed)
     try:
         view = explorer.propose(environment.graph, SharedRisk(risk))
-    except GraphshiftError:  # nothing that edges could do to the risk
-        return environment
+    except GraphshiftError as error:  # no gradient in the edges
+        graph = environment.graph
+        without = Graph(graph.num_nodes, graph.keys[:0], undirected=graph.undirected)
+        with torch.no_grad():
+            here, there = (backbone.propagate(stem, one.to(stem.device)) for one in (graph, without))
+        if torch.allclose(here, there):  # since they do nothing
+            return environment
+        raise GraphshiftError(
+            "selection 'explored' needs a backbone whose output depends on edge weights: let your module's forward "
+            "take `edge_weight`, or choose another rule."
+        ) from error
     return environment.replace(graph=view.graph)

@@ -251,7 +251,7 @@ def test_failed_fits_are_recorded_and_do_not_stop_the_rest(tmp_path: Path) -> No
     assert reasons["wild, tuned"] == "all trials of this arm failed, so there is no setting to run"
     entries = {arm["arm"]: arm for arm in study.summary["arms"]}
     assert [entries[name]["failed"] for name in ("ERM", "wild", "wild, tuned")] == [0, 2, 2]
-    assert entries["wild"]["mean_test"] == {"mean": None, "std": 0.0}
+    assert entries["wild"]["mean_test"] == {"mean": None, "std": None}
     assert entries["wild, tuned"]["chosen"] is None
     assert entries["wild"]["difference"] == {"mean_test": None, "worst_test": None}
     assert len(study.summary["failed"]) == 6

@@ -198,6 +198,11 @@ class Model(Predictor, BaseEstimator):
         return parts
 
     def _output(self, environment: Environment, parts: Sequence[str]) -> Tensor:
+        if "norm" in parts and environment.num_nodes < 2:
+            raise GraphshiftError(
+                f"environment {environment.name!r} has one node, whose mean and variance say nothing: adapt is 'norm', "
+                "which needs at least two."
+            )
         with torch.no_grad(), own_statistics(self.backbone_) if "norm" in parts else nullcontext():
             output = self.backbone_(environment.x, environment.graph)
         if "prior" not in parts:

@@ -80,8 +80,9 @@ def _curves(study: Finished) -> dict[str, tuple[list[float], list[float]]]:
     for arm in own_arms(study):
         own = [row["curve"] for row in study.of(arm["arm"]) if row["curve"]]
         if own and arm["backbone"] == study.experiment.backbone:
-            means = [fmean(values) for values in zip(*(curve["variance"] for curve in own), strict=True)]
-            found[arm["arm"].split(", ")[0]] = (own[0]["epoch"], means)
+            longest = max((curve["epoch"] for curve in own), key=len)
+            whole = [curve["variance"] for curve in own if curve["epoch"] == longest]  # others ended early
+            found[arm["arm"].split(", ")[0]] = (longest, [fmean(values) for values in zip(*whole, strict=True)])
     return found
 
 
@@ -97,7 +98,7 @@ def draw_rules(item: Item, studies: Sequence[Finished]) -> Figure:
             if arm["mean_test"]["mean"] is None:
                 continue
             y = len(names) - 1 - names.index(arm["arm"]) + 0.16 * (1.5 - k)
-            mean, std = scale * arm["mean_test"]["mean"], scale * arm["mean_test"]["std"]
+            mean, std = scale * arm["mean_test"]["mean"], scale * (arm["mean_test"]["std"] or 0.0)
             axes.errorbar(mean, y, xerr=std, fmt=_MARKERS[k], color=COLOURS[k], markersize=4.5, elinewidth=0.9)
         axes.set_yticks(range(len(names)), list(reversed(names)), fontsize=8)
         axes.set_title(study.experiment.name, fontsize=9)

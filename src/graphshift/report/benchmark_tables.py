@@ -108,7 +108,10 @@ def _choices(studies: Sequence[Finished]) -> StudyTable:
             )  # fmt: skip
     columns = ["experiment", "of", "best on validation", "validation", "mean test", "worst test",
                "mean test against its ERM (95 %)"]  # fmt: skip
-    note = "Its ERM: one model with the experiment's own backbone. Tests chose nothing."
+    note = (
+        "Its ERM: one model with the experiment's own backbone. Tests chose nothing. The validation score of + prior "
+        "is a little optimistic: the temperature was fitted there."
+    )
     return StudyTable("what validation chooses", columns, rows, note)
 
 
@@ -218,7 +221,8 @@ def _rules(study: Finished) -> StudyTable:
 def _against_random(study: Finished, arm: Mapping[str, Any]) -> str:
     """What other explorers' edits are worth in the worst test beside as many random ones."""
     rows = study.by_rule[arm["selection"]]
-    random = next((a["arm"] for a in study.summary["arms"] if a["explorer"] == "random"), None)
+    like = (arm["backbone"], "random")
+    random = next((a["arm"] for a in study.summary["arms"] if (a["backbone"], a["explorer"]) == like), None)
     if random is None or arm["explorer"] in (None, "random") or random not in {row["arm"] for row in rows}:
         return "–"
     return show_difference(asdict(compare(rows, arm["arm"], random, "worst")), study.summary["metric"])[0]

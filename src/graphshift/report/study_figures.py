@@ -90,7 +90,7 @@ def _environments(summary: Summary, rows: Rows, rule: str) -> Figure:
             left = j + style.beside(arm) - 0.25 / (len(style.arms) + 2)  # beside the mean, not under it
             axes.scatter([left] * len(points), points, s=9, alpha=0.5, linewidths=0, **look)
         means = [style.scale * entry["environments"][name]["mean"] for name in tests]
-        deviations = [style.scale * entry["environments"][name]["std"] for name in tests]
+        deviations = [style.scale * (entry["environments"][name]["std"] or 0.0) for name in tests]
         places = [j + style.beside(arm) for j in range(len(tests))]
         axes.errorbar(places, means, yerr=deviations, fmt=look["marker"], color=look["color"], ms=6, capsize=2.5,
                       elinewidth=1.1, label=arm)  # fmt: skip

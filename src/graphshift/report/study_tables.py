@@ -104,7 +104,10 @@ def adapting_note(summary: Summary, arms: Sequence[Mapping[str, Any]]) -> str:
     careful = [arm for arm in arms if arm.get("adapt") and "prior" in arm["adapt"]]
     graphs = len(summary["tests"]) * sum(arm["runs"] for arm in careful)
     refused = sum(arm["refused"] for arm in careful)
-    return text + (f" In {refused} of {graphs} cases the prior was left as it is, as unsafe." if graphs else "")
+    if not graphs:
+        return text
+    members = " (of an ensemble: by a member or more)" if any(arm.get("ensemble", 1) > 1 for arm in careful) else ""
+    return f"{text} In {refused} of {graphs} cases the prior was left as it is, as unsafe{members}."
 
 
 def is_variant(arm: Mapping[str, Any]) -> bool:

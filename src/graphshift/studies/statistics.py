@@ -76,9 +76,9 @@ def _variants(
 
 
 def spread(values: Sequence[float | None]) -> dict[str, float | None]:
-    """Mean and standard deviation of the values that are there."""
+    """Mean and standard deviation of the values that are there; one value has no deviation."""
     found = [value for value in values if value is not None]
-    return {"mean": fmean(found) if found else None, "std": stdev(found) if len(found) > 1 else 0.0}
+    return {"mean": fmean(found) if found else None, "std": stdev(found) if len(found) > 1 else None}
 
 
 def summarise(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -158,7 +158,7 @@ def _on_tests(members: Sequence[Model], data: ShiftDataset, ways: Sequence[str])
                 warnings.simplefilter("always", GraphshiftWarning)
                 scores[environment.name] = _finite(model.score(environment, adapt=way), environment.name)
             if why := [str(one.message) for one in told if issubclass(one.category, GraphshiftWarning)]:
-                refused[environment.name] = why[0]
+                refused[environment.name] = why[0] if len(why) == len(members) else f"{len(why)} members: {why[0]}"
         found[way] = {"val": val, "tests": scores, "refused": refused}
     return {"tests": plain} | ({"adapted": found} if ways else {})
 
