@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
 from torch import Tensor
 
+import graphshift as gs
 from graphshift import native
 from graphshift.backbones import BACKBONES, make_backbone
 from graphshift.environments import Environment
@@ -106,23 +108,34 @@ def test_scores_are_finite_differences_of_the_risk(name: str) -> None:
         assert float(found[a]) == pytest.approx((moved(a, b, step) - moved(a, b, 0)) / step, rel=1e-3, abs=1e-7)
 
 
-def test_first_order_ranks_true_flips_under_degree_normalisation() -> None:
-    """The order of scores is that of the risks after exact flips, as far as first order goes."""
-    e, risk = problem("gcn")
+@pytest.mark.parametrize("name", ["gcn", "sage", "gcnii", "sgc"])
+def test_first_order_ranks_true_flips(name: str) -> None:
+    """The order of scores is that of the risks after exact flips, of edges and of missing pairs apart.
+
+    Under degree normalisation a flip moves more than one weight, and what is removed whole is no small change. Of a
+    trained model; docs/how-to/explorers.md has the numbers.
+    """
+    data = gs.load("planted-structure", nodes=100)
+    (e,) = data.train
+    network = gs.ERM(name, epochs=100, lr=0.01).fit(data.train, data.val).backbone_
+
+    def risk(graph: Graph) -> Tensor:
+        return e.risk(network(e.x, graph))
+
     n = e.num_nodes
     everything = torch.arange(n + 1, dtype=torch.int32) * n
-    columns = torch.arange(n, dtype=torch.int32).repeat(n)
-    scores = probed(e.graph, risk).of(everything, columns, both=True).reshape(n, n)
-    A = torch.zeros(n, n)
-    A[e.graph.pattern.row.long(), e.graph.pattern.col.long()] = 1.0
-    before = float(risk(e.graph).detach())
-    expected, exact = [], []
-    for a in range(n):
-        for b in range(a + 1, n):
-            expected.append(float((1 - 2 * A[a, b]) * scores[a, b]))
-            flips = torch.tensor(sorted([a * n + b, b * n + a]))
-            exact.append(float(risk(e.graph.flip(flips)).detach()) - before)
-    assert stats.spearmanr(expected, exact).statistic > 0.8
+    scores = probed(e.graph, risk).of(everything, torch.arange(n, dtype=torch.int32).repeat(n), both=True).reshape(n, n)
+    before, there = float(risk(e.graph).detach()), torch.isin(torch.arange(n * n), e.graph.keys).reshape(n, n)
+    for edge in (False, True):
+        expected, exact = [], []
+        for a, b in torch.triu(there == edge, diagonal=1).nonzero()[:: 1 if edge else 10].tolist():
+            flips = torch.tensor([a * n + b, b * n + a]).sort().values
+            exact.append(float(risk(e.graph.flip(flips, undirected=True)).detach()) - before)
+            expected.append(float(scores[a, b]) * (-1 if edge else 1))
+        found = stats.spearmanr(expected, exact).statistic
+        ratio, kind = np.median(np.array(expected) / np.array(exact)), "edges" if edge else "missing pairs"
+        print(f"{name}, {len(exact)} {kind}: rank correlation {found:.2f}, predicted ÷ true {ratio:.2f} (median)")
+        assert found > 0.8
 
 
 def test_the_chosen_pairs_are_those_with_the_largest_gains() -> None:
