@@ -19,7 +19,7 @@ def mixup_risk(output: Tensor, labels: Tensor, partner: Tensor, share: float, ta
     """λ l(z, y) + (1 − λ) l(z, y') with z = λ f + (1 − λ) f', of every node and its partner (Zhang et al., 2018).
 
     Both nodes pass messages along their own edges and are mixed afterwards, as the paper's two branches do. The last
-    layer of our backbones is linear, so mixing outputs is mixing the hidden layer before it.
+    layer of our backbones (but GAT) is linear, so mixing outputs is mixing the hidden layer before it.
 
     Args:
         output: f of every node, ``[n, out_channels]``.

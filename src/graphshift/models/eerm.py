@@ -29,8 +29,9 @@ class EERM(Model):
     Args:
         backbone, hidden_channels, num_layers, dropout, backbone_options, epochs, lr, weight_decay, clip, selection,
             patience, device, seed: as in :class:`ERM`.
-        explorer: ``"reinforce"`` (the paper's), ``"random"`` (the control), ``"gradient"`` (ours: follows the risk's
-            gradient), or a function ``seed -> Explorer``.
+        explorer: ``"reinforce"`` (the paper's), ``"random"``, ``"drop-edge"`` or ``"add-edge"`` (controls),
+            ``"gradient"``, ``"features"`` or ``"mixed"`` (ours: follow the risk's gradient), or a function
+            ``seed -> Explorer``.
         explorer_options: options of the named explorer, such as ``{"candidates": 20}`` for ``"gradient"``.
         explorers: K, at least 2.
         edits_per_node: s.
