@@ -66,7 +66,7 @@ def at_epoch(
     model: gs.Model, epoch: int, action: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> pytest.MonkeyPatch:
     """Makes the method do something in the middle of an epoch."""
-    made = model._make_method
+    made = model.make_method
 
     def make(*args: Any) -> Method:
         method = made(*args)
@@ -81,7 +81,7 @@ def at_epoch(
         method.step = counting  # type: ignore[method-assign]
         return method
 
-    monkeypatch.setattr(model, "_make_method", make)
+    monkeypatch.setattr(model, "make_method", make)
     return monkeypatch
 
 

@@ -121,7 +121,7 @@ def test_a_setting_belongs_to_the_methods_that_take_it() -> None:
             assert own == set(EERM_ONLY)
             continue
         backbone = GCN(2, 2)
-        method = estimator()._make_method(backbone, validated({"method": name}))
+        method = estimator().make_method(backbone, validated({"method": name}))
         taken: set[str] = set()
         for kind in type(method).__mro__[:-2]:
             taken |= set(inspect.signature(kind.__init__).parameters)

@@ -98,7 +98,7 @@ class Model(Predictor, BaseEstimator):
         training, select_by = [e.to(device) for e in training], [e.to(device) for e in select_by]
         with isolated(settings.seed, device):
             backbone = new_backbone(self.backbone, settings, training[0].num_features, task).to(device)
-            method = self._make_method(backbone, settings)
+            method = self.make_method(backbone, settings)
             identity = settings.model_dump()
             if run is not None:  # a run of other settings or other data must not be resumed
                 identity["data"] = [environment.fingerprint() for environment in (*training, *select_by)]
@@ -176,8 +176,8 @@ class Model(Predictor, BaseEstimator):
         return validated({"method": self._method} | values)
 
     @abstractmethod
-    def _make_method(self, backbone: Backbone, settings: Settings) -> Method:
-        """The method that trains this backbone."""
+    def make_method(self, backbone: Backbone, settings: Settings) -> Method:
+        """The method that trains this backbone; a method of your own overrides it (``examples/own_method.py``)."""
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "backbone_")

@@ -94,7 +94,8 @@ class EERM(Model):
         self.explorer_weight_decay, self.explorer_baseline = explorer_weight_decay, explorer_baseline
         self.reset_explorers, self.directed_edits, self.low_memory = reset_explorers, directed_edits, low_memory
 
-    def _make_method(self, backbone: Backbone, settings: Settings) -> Method:
+    def make_method(self, backbone: Backbone, settings: Settings) -> Method:
+        """EERM, with explorers by name or from a function."""
         if isinstance(self.explorer, str) and self.explorer not in EXPLORERS:
             raise GraphshiftError(f"explorer is {self.explorer!r}; expected one of {', '.join(EXPLORERS)}.")
         return EERMMethod(

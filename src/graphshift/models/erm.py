@@ -58,5 +58,6 @@ class ERM(Model):
         self.epochs, self.lr, self.weight_decay, self.clip = epochs, lr, weight_decay, clip
         self.selection, self.patience, self.device, self.seed = selection, patience, device, seed
 
-    def _make_method(self, backbone: Backbone, settings: Settings) -> Method:
+    def make_method(self, backbone: Backbone, settings: Settings) -> Method:
+        """ERM."""
         return ERMMethod(backbone, lr=settings.lr, weight_decay=settings.weight_decay, clip=settings.clip)

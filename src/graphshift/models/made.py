@@ -43,7 +43,7 @@ def _estimator(name: str, method: type[Method]) -> type[Model]:
         for parameter, value in list(bound.arguments.items())[1:]:
             setattr(self, parameter, value)
 
-    def _make_method(self: Model, backbone: Backbone, settings: Settings) -> Method:
+    def make_method(self: Model, backbone: Backbone, settings: Settings) -> Method:
         taken = {n: getattr(settings, n) for n in ("lr", "weight_decay", "clip", *own)}
         return method(backbone, **taken)
 
@@ -54,7 +54,7 @@ def _estimator(name: str, method: type[Method]) -> type[Model]:
     body = {
         "_method": key,
         "__init__": initialise,
-        "_make_method": _make_method,
+        "make_method": make_method,
         "__doc__": text,
         "__module__": __name__,
     }
