@@ -118,7 +118,7 @@ def _grid(studies: Sequence[Finished], height: float) -> tuple[Figure, list[Any]
 
     across = min(len(studies), _ACROSS)
     down = -(-len(studies) // across)
-    figure = Figure(figsize=(max(4.3 * across, 6), height * down + 0.8), layout="constrained")
+    figure = Figure(figsize=(max(4.3 * across, 8), height * down + 0.8), layout="constrained")
     panels = [axes for row in figure.subplots(down, across, squeeze=False) for axes in row]
     for axes in panels[len(studies) :]:
         axes.set_visible(False)
