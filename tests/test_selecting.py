@@ -110,3 +110,18 @@ def test_held_out_nodes_have_every_class() -> None:
         assert int(kept.mask.sum()) == 160
         assert all(int((part.labels == 1).sum()) >= 1 for part in (kept, held))
         assert not (kept.mask & held.mask).any()
+
+
+@pytest.mark.parametrize("rare", [1, 2, 3])
+def test_no_class_is_held_out_whole(rare: int) -> None:
+    """What training never sees it cannot learn; of two nodes or more, one is held out as well."""
+    (e,) = environments(1, nodes=50)
+    labels = torch.zeros(50, dtype=torch.int64)
+    labels[:rare], labels[10:30] = 1, 2
+    e = e.replace(y=labels, mask=torch.ones(50, dtype=torch.bool))
+    for seed in range(60):
+        (kept,), (held,) = selection_environments("id_val", [e], [], [], seed)
+        assert (int(kept.mask.sum()), int(held.mask.sum())) == (40, 10)
+        assert int((kept.labels == 1).sum()) >= 1
+        assert int((held.labels == 1).sum()) >= min(rare - 1, 1)
+        assert not (kept.mask & held.mask).any()

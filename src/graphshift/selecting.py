@@ -88,18 +88,27 @@ def _hold_out(environment: Environment, seed: int) -> tuple[Environment, Environ
 
 
 def _with_every_class(order: torch.Tensor, labels: torch.Tensor, size: int) -> torch.Tensor:
-    """The order with a node of every class (of two or more) among the first: without them, rankings have no score.
+    """The order with a node of every class (of two or more) among the first, and of every class among the others.
 
-    Such a node changes places with the last of the class that has most there.
+    Without the former, rankings have no score; without the latter, a class cannot be learned. Such a node changes
+    places with one of the class that has most on the other side.
     """
     order = order.clone()
     for label in labels.unique():
-        places = (labels[order] == label).nonzero().flatten()
-        most, there = labels[order[:size]].mode().values, labels[order[:size]]
-        if places.numel() > 1 and int(places[0]) >= size and int((there == most).sum()) > 1:
-            out = int((there == most).nonzero()[-1])
-            order[[out, int(places[0])]] = order[[int(places[0]), out]]
+        here, there = labels[order[:size]], labels[order[size:]]
+        if not bool((there == label).any()):
+            most = there.mode().values
+            if int((there == most).sum()) > 1:
+                _swap(order, int((here == label).nonzero()[0]), size + int((there == most).nonzero()[0]))
+        elif not bool((here == label).any()) and int((there == label).sum()) > 1:
+            most = here.mode().values
+            if int((here == most).sum()) > 1:
+                _swap(order, int((here == most).nonzero()[-1]), size + int((there == label).nonzero()[0]))
     return order
+
+
+def _swap(order: torch.Tensor, a: int, b: int) -> None:
+    order[[a, b]] = order[[b, a]]
 
 
 def mean_score(method: Method, environments: Sequence[Environment], epoch: int) -> float | None:
