@@ -115,6 +115,15 @@ def test_the_simplest_is_recommended_unless_another_is_ahead(study: Study) -> No
     assert "nothing is ahead of it beyond chance, and it is the simplest" in found.reason
 
 
+def test_arms_without_a_run_in_common_with_the_simplest_are_left_out(study: Study) -> None:
+    """Some runs may have failed: a mean of nothing is no difference."""
+    simplest, other = "ERM, gcn", "EERM random, gcn"
+    kept = [r for r in study.records if (r["arm"], r["seed"]) not in ((simplest, 0), (other, 1), (other, 2))]
+    found = differences(Study(study.plan, study.facts, kept, study.summary), "val")
+    assert other not in found
+    assert found["ERM, sage"].seeds == 2
+
+
 def test_of_many_one_leads_by_chance() -> None:
     """Holm's correction, against p values multiplied by hand."""
 

@@ -20,7 +20,7 @@ from graphshift.report.study_tables import (
     show_spread,
 )
 from graphshift.report.tables import LABELS, show_score
-from graphshift.studies.statistics import compare
+from graphshift.studies.statistics import compare, share_a_pair
 
 __all__ = ["benchmark_tables", "own_arms", "rule_tables", "study_benchmark"]
 
@@ -117,7 +117,7 @@ def _choices(studies: Sequence[Finished]) -> StudyTable:
 
 def _against_first(study: Finished, arm: str) -> str:
     first = study.arms[0]
-    if arm == first:
+    if arm == first or not share_a_pair(study.rows, arm, first):
         return "–"
     return show_difference(asdict(compare(study.rows, arm, first)), study.summary["metric"])[0]
 
@@ -223,6 +223,6 @@ def _against_random(study: Finished, arm: Mapping[str, Any]) -> str:
     rows = study.by_rule[arm["selection"]]
     like = (arm["backbone"], "random")
     random = next((a["arm"] for a in study.summary["arms"] if (a["backbone"], a["explorer"]) == like), None)
-    if random is None or arm["explorer"] in (None, "random") or random not in {row["arm"] for row in rows}:
+    if random is None or arm["explorer"] in (None, "random") or not share_a_pair(rows, arm["arm"], random):
         return "–"
     return show_difference(asdict(compare(rows, arm["arm"], random, "worst")), study.summary["metric"])[0]

@@ -18,7 +18,7 @@ from graphshift.studies.facts import Facts
 from graphshift.studies.plan import Arm, Plan
 from graphshift.studies.running import Study, computing_with
 from graphshift.studies.space import crossed_arms, fits
-from graphshift.studies.statistics import Difference, compare
+from graphshift.studies.statistics import Difference, compare, share_a_pair
 
 __all__ = [
     "CRITERIA", "RULES", "Recommendation", "Size", "beyond_chance", "candidates", "chosen_size", "criteria",
@@ -175,7 +175,8 @@ def differences(study: Study, criterion: str) -> dict[str, Difference]:
         raise GraphshiftError(f"{simplest}: no run finished, so there is nothing to hold the others against.")
     if criterion == "misled":
         names = [name for name in names if study.facts.settings(study.plan.arm(name)).backbone != "mlp"]
-    return {name: compare(rows, name, simplest, criterion) for name in names if name != simplest}
+    others = [name for name in names if name != simplest and share_a_pair(rows, name, simplest)]
+    return {name: compare(rows, name, simplest, criterion) for name in others}
 
 
 def beyond_chance(found: Mapping[str, Difference]) -> list[Difference]:

@@ -11,7 +11,7 @@ from scipy import stats
 
 from graphshift.metrics import METRICS
 
-__all__ = ["Difference", "compare", "flat", "spread", "summarise", "unit_of", "variant_name"]
+__all__ = ["Difference", "compare", "flat", "share_a_pair", "spread", "summarise", "unit_of", "variant_name"]
 
 #: Metrics that are shares; people write them as per cent and their differences as points.
 _SHARES = ("accuracy", "roc_auc", "macro_f1", "f1")
@@ -180,6 +180,12 @@ def compare(rows: Sequence[Mapping[str, Any]], arm: str, baseline: str, key: str
         arm, baseline, key, mean, low, high, len(units), "data seeds" if clustered else "seeds", p, won, lost,
         len(gains) - won - lost,
     )  # fmt: skip
+
+
+def share_a_pair(rows: Sequence[Mapping[str, Any]], arm: str, baseline: str) -> bool:
+    """Whether two arms have a run with the same seeds, so that :func:`compare` has something to compare."""
+    ours, theirs = ({(r.get("data_seed"), r["seed"]) for r in rows if r["arm"] == name} for name in (arm, baseline))
+    return bool(ours & theirs)
 
 
 def _paired_t(gains: Sequence[float]) -> tuple[float | None, float | None, float | None]:

@@ -13,7 +13,7 @@ from graphshift.studies.facts import Facts
 from graphshift.studies.gap import closed, limits_of
 from graphshift.studies.jobs import Agenda, Records
 from graphshift.studies.plan import NOT_ALLOWED, Arm, Plan
-from graphshift.studies.statistics import Difference, compare, flat, spread, unit_of, variant_name
+from graphshift.studies.statistics import Difference, compare, flat, share_a_pair, spread, unit_of, variant_name
 from graphshift.studies.tuning import tried
 
 __all__ = ["make_summary"]
@@ -77,7 +77,7 @@ def _arm(
     own = [row for row in rows if row["arm"] == name]
     chosen = agenda.chosen(arm, selection, records)
     differences: dict[str, Difference | None] = {"mean": None, "worst": None}
-    if against is not None and _share_a_pair(rows, name, against):
+    if against is not None and share_a_pair(rows, name, against):
         differences = {key: compare(rows, name, against, key) for key in differences}
     return {
         "arm": name, "ensemble": members, "adapt": way, "refused": sum(len(row["refused"]) for row in own),
@@ -98,11 +98,6 @@ def _arm(
         "peak_rss_mb": max((row["peak_rss_mb"] for row in own if row["peak_rss_mb"] is not None), default=None),
         "variance": spread([row["variance"] for row in own])["mean"],
     }  # fmt: skip
-
-
-def _share_a_pair(rows: Sequence[Mapping[str, Any]], arm: str, baseline: str) -> bool:
-    ours, theirs = ({(r["data_seed"], r["seed"]) for r in rows if r["arm"] == name} for name in (arm, baseline))
-    return bool(ours & theirs)
 
 
 def _gap(
