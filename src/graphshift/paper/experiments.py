@@ -155,11 +155,12 @@ EXPERIMENTS: dict[str, Experiment] = {
         Experiment(
             "structure", "planted-structure", "sage",
             {"explorers": 3, "edits_per_node": 5, "beta": 1.0, "lr": 0.01}, common=_COMMON,
-            settings=("methods", "selections"), seeds=1, data_seeds=10, method_trials=24, other_backbone="gcn",
+            settings=("methods", "selections", "kinds"), seeds=1, data_seeds=10, method_trials=24, other_backbone="gcn",
         ),
         Experiment(
             "features", "planted", "gcn", {"explorers": 3, "edits_per_node": 1, "beta": 1.0, "lr": 0.01},
-            common=_COMMON, settings=("methods",), seeds=1, data_seeds=10, method_trials=24, other_backbone="sage",
+            common=_COMMON, settings=("methods", "selections", "kinds"), seeds=1, data_seeds=10, method_trials=24,
+            other_backbone="sage",
         ),
         Experiment(
             "pubmed", "pubmed-temporal", "gcn",

@@ -108,8 +108,12 @@ _ITEMS = (
     ),
     Item(
         "selecting", "Choosing epoch and setting without test labels: the rules side by side",
-        experiments=("structure", "cora-gcn", "photo-gcn", "twitch-gcn", "facebook-hopkins", "pubmed"),
+        experiments=("structure", "features", "cora-gcn", "photo-gcn", "twitch-gcn", "facebook-hopkins", "pubmed"),
         settings=("selections",), shows=("rules",),
+    ),
+    Item(
+        "explorers", "Every explorer where edges lie and where features do: scores, and the variance during training",
+        experiments=("structure", "features"), settings=("kinds",), shows=("methods", "variance"),
     ),
     Item("temporal", "PubMed-temporal: a temporal shift that is not in the paper", experiments=("pubmed",)),
 )  # fmt: skip

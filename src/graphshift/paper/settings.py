@@ -9,6 +9,7 @@ from typing import Any
 
 from graphshift.datasets import takes_data_dir
 from graphshift.errors import GraphshiftError
+from graphshift.explorers import EXPLORERS
 from graphshift.paper.experiments import Experiment
 from graphshift.settings import idle_settings
 from graphshift.studies import RULES, Arm, Plan, crossed_arms
@@ -24,6 +25,7 @@ SETTINGS: dict[str, str] = {
     "methods": "every method and explorer, tuned alike; with the unlabelled tests in use as well; in-domain limits",
     "selections": "ERM and EERM by each rule that chooses epoch and setting, tuned alike",
     "explorers": "random, the paper's, ones that learn faster, ones that follow the gradient; all else equal",
+    "kinds": "every explorer that there is, and ERM; all else equal, nothing tuned",
 }
 
 #: The authors' GCN neither normalises nor adds self-loops.
@@ -78,7 +80,7 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
 
 def _seeds(experiment: Experiment, setting: str) -> int:
     """Where many arms are held against each other, one seed for each draw of the data: draws differ more than seeds."""
-    many = setting in ("methods", "selections") and experiment.data_seeds is not None
+    many = setting in ("methods", "selections", "kinds") and experiment.data_seeds is not None
     return 1 if many else experiment.seeds
 
 
@@ -162,6 +164,13 @@ def _explorers(experiment: Experiment) -> _Made:
     return arms, dict(experiment.options), 0
 
 
+def _kinds(experiment: Experiment) -> _Made:
+    """ERM, and EERM with every explorer, with the experiment's own settings."""
+    common = {**experiment.common, **experiment.eerm}
+    arms = crossed_arms(["erm", "eerm"], [experiment.backbone], list(EXPLORERS), common=common)
+    return arms, dict(experiment.options), 0
+
+
 #: In the table of all methods. ``reinforce`` is in ``fair``, where it does what ``random`` does.
 _METHODS = ("erm", "eerm", "irm", "vrex", "groupdro", "mixup", "coral", "dann", "srgnn")
 _METHOD_EXPLORERS = ("random", "gradient", "features")
@@ -185,7 +194,7 @@ _EXPLORERS: dict[str, Mapping[str, Any]] = {"learned": {}, "random": {"explorer"
 
 _MAKERS: dict[str, Callable[[Experiment], _Made]] = {
     "published": _published, "paper": _paper, "fair": _fair, "ablation": _ablation, "methods": _methods,
-    "explorers": _explorers, "selections": _selections,
+    "explorers": _explorers, "selections": _selections, "kinds": _kinds,
 }  # fmt: skip
 
 

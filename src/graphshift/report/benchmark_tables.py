@@ -36,7 +36,8 @@ def benchmark_tables(studies: Sequence[Finished]) -> list[StudyTable]:
 def study_benchmark(study: Finished) -> list[StudyTable]:
     """One dataset: methods; ensembles and the tests in use; every test; chosen settings."""
     variants = [_variants(study)] if any(map(is_variant, study.summary["arms"])) else []
-    return [_methods(study), *variants, _environments(study), _settings(study)]
+    tuned = [_settings(study)] if study.summary["tuning"] else []
+    return [_methods(study), *variants, _environments(study), *tuned]
 
 
 def rule_tables(studies: Sequence[Finished]) -> list[StudyTable]:
@@ -108,10 +109,9 @@ def _choices(studies: Sequence[Finished]) -> StudyTable:
             )  # fmt: skip
     columns = ["experiment", "of", "best on validation", "validation", "mean test", "worst test",
                "mean test against its ERM (95 %)"]  # fmt: skip
-    note = (
-        "Its ERM: one model with the experiment's own backbone. Tests chose nothing. The validation score of + prior "
-        "is a little optimistic: the temperature was fitted there."
-    )
+    note = "Its ERM: one model with the experiment's own backbone. Tests chose nothing."
+    if any("prior" in (arm.get("adapt") or "") for study in studies for arm in study.summary["arms"]):
+        note += " The validation score of + prior is a little optimistic: the temperature was fitted there."
     return StudyTable("what validation chooses", columns, rows, note)
 
 
