@@ -15,7 +15,7 @@ import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = (ROOT / "docs/reproduction.md", ROOT / "docs/benchmark.md")
+PAGES = tuple(ROOT / "docs" / name for name in ("reproduction.md", "benchmark.md", "how-to/explorers.md"))
 BLOCK = re.compile(r"<!-- begin (results/\S+) -->\n.*?<!-- end -->", re.DOTALL)
 FIGURE = re.compile(r"images/reproduction/((\w+)-[\w-]+\.png)")
 

@@ -144,9 +144,13 @@ def _methods(study: Finished) -> StudyTable:
 def _note(study: Finished) -> str:
     summary = study.summary
     drawn = f"{len(summary['data_seeds'])} data seeds" if summary["data_seeds"] else f"{len(summary['seeds'])} seeds"
+    tuned = show_budget(summary) if summary["tuning"] else "nothing tuned"
+    note = f"± standard deviation over {drawn}; {tuned}; paired t intervals."
+    if not summary["limits"]:
+        return note
     return (
-        f"± standard deviation over {drawn}; {show_budget(summary)}; paired t intervals. In-domain limit: ERM "
-        "cross-validated on each test graph's own labels (5 folds); gap closed: of the way from ERM to it."
+        f"{note} In-domain limit: ERM cross-validated on each test graph's own labels (5 folds); gap closed: of the "
+        "way from ERM to it."
     )
 
 
