@@ -62,14 +62,15 @@ def draw_variance(item: Item, studies: Sequence[Finished]) -> Figure | None:
     names = list(dict.fromkeys(name for study in shown for name in curves[study.experiment.name]))
     for axes, study in zip(panels, shown, strict=False):
         for name, (epochs, variances) in curves[study.experiment.name].items():
-            axes.plot(epochs, variances, color=COLOURS[names.index(name) % len(COLOURS)], linewidth=1.3)
+            colour, style = _line(names.index(name))
+            axes.plot(epochs, variances, color=colour, linestyle=style, linewidth=1.3)
         axes.set(yscale="log")
         axes.set_title(study.experiment.name, fontsize=9)
         axes.set_xlabel("epoch", fontsize=8)
         plain(axes, "y")
         axes.tick_params(labelsize=8)
     panels[0].set_ylabel("variance of the risks", fontsize=8)
-    _legend(figure, [(name, COLOURS[i % len(COLOURS)], "o") for i, name in enumerate(names)])
+    _legend(figure, [(name, *_line(i)) for i, name in enumerate(names)])
     figure.suptitle(f"{item.name}: what explorers do to the variance during training (mean over runs)", fontsize=11)
     return figure
 
@@ -125,8 +126,17 @@ def _grid(studies: Sequence[Finished], height: float) -> tuple[Figure, list[Any]
     return figure, panels
 
 
+def _line(i: int) -> tuple[str, str]:
+    """Colour and style of the i-th line: dashed where the colours begin again."""
+    return COLOURS[i % len(COLOURS)], "-" if i < len(COLOURS) else "--"
+
+
 def _legend(figure: Figure, entries: Sequence[tuple[str, str, str]]) -> None:
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=c, marker=m, linestyle="none", markersize=5, label=text) for text, c, m in entries]
+    handles = []
+    for text, colour, look in entries:  # a line's style, or a marker
+        handle = Line2D([], [], color=colour, markersize=5, label=text)
+        handle.set(linestyle=look) if look in ("-", "--") else handle.set(linestyle="none", marker=look)
+        handles.append(handle)
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8.5)
