@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -37,6 +38,22 @@ def test_a_page_has_the_tables_of_results(path: Path) -> None:
     page = path.read_text(encoding="utf-8")
     assert fill().filled(page) == page, "run `make page`"
     assert page.count("<!-- begin results/") == page.count("<!-- end -->") >= 1
+
+
+@pytest.mark.parametrize("path", fill().PAGES, ids=lambda path: path.name)
+def test_a_page_says_everything_once(path: Path) -> None:
+    page = path.read_text(encoding="utf-8")
+    for said in (re.findall(r"^#+ .*$", page, re.MULTILINE), [match[1] for match in fill().BLOCK.finditer(page)]):
+        assert said
+        assert len(said) == len(set(said))
+
+
+def test_the_benchmark_page_has_every_dataset_that_was_run() -> None:
+    page = (ROOT / "docs/benchmark.md").read_text(encoding="utf-8")
+    shown = {match[1] for match in fill().BLOCK.finditer(page)}
+    run = [name for name in EXPERIMENTS if (RESULTS / name / "methods/summary.json").exists()]
+    assert run
+    assert {f"results/benchmark/{name}.md" for name in run} <= shown
 
 
 @pytest.mark.parametrize("name", SHOWN)
