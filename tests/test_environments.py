@@ -314,7 +314,7 @@ def test_a_fingerprint_tells_any_change() -> None:
     base = random_data(weighted=True)
     found = {Environment("e", base).fingerprint()}
     assert Environment("e", base.clone()).fingerprint() in found
-    for change in ("x", "edge_weight", "y", "edge_index", "mask"):
+    for change in ("x", "edge_weight", "y", "edge_index", "mask", "time"):
         data = base.clone()
         if change == "edge_index":
             data.edge_index, data.edge_weight = data.edge_index[:, 1:], data.edge_weight[1:]
@@ -322,7 +322,20 @@ def test_a_fingerprint_tells_any_change() -> None:
             data.mask = torch.arange(data.num_nodes) < 5
         elif change == "y":
             data.y = 1 - data.y
+        elif change == "time":
+            data.time = torch.arange(data.num_nodes)
         else:
             data[change] = data[change] * 2
         found.add(Environment("e", data).fingerprint())
-    assert len(found) == 6
+    assert len(found) == 7
+
+
+def test_nodes_may_have_a_time_and_that_of_edges_is_left_aside() -> None:
+    nodes, edges = path().num_nodes, path().num_edges
+    assert nodes != edges
+    assert Environment("Lyon", path(time=torch.arange(edges))).time is None
+    assert Environment("Lyon", path()).time is None
+    assert "time" not in Environment("Lyon", path()).data
+    timed = Environment("Lyon", path(time=torch.arange(nodes)))
+    assert Environment("again", timed.data).time.tolist() == list(range(nodes))
+    assert timed.to(torch.device("meta")).time.device.type == "meta"

@@ -155,6 +155,13 @@ def checked_mask(name: str, data: Data, num_nodes: int) -> Tensor:
     return mask.detach()
 
 
+def node_times(data: Data, num_nodes: int) -> Tensor | None:
+    """When each node appeared, if ``time`` says it; PyG's ``time`` may be that of edges too, which is left aside."""
+    time = data.get("time")
+    fits = isinstance(time, Tensor) and time.shape == (num_nodes,) and not time.is_complex()
+    return time.detach() if fits else None
+
+
 def checked_labels(name: str, y: Any, mask: Tensor, task: Task) -> Tensor:
     """The labels of the counted nodes as the task wants them; the others are not looked at."""
     if isinstance(y, Tensor) and y.dim() == 2 and y.shape[1] == 1:

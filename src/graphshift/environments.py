@@ -13,7 +13,15 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphshift.checks import checked_features, checked_graph, checked_labels, checked_mask, on_cpu, refuse_ambiguity
+from graphshift.checks import (
+    checked_features,
+    checked_graph,
+    checked_labels,
+    checked_mask,
+    node_times,
+    on_cpu,
+    refuse_ambiguity,
+)
 from graphshift.errors import GraphshiftError, GraphshiftWarning
 from graphshift.sparse import Sparse
 from graphshift.tasks import Task
@@ -28,8 +36,9 @@ class Environment:
         name: what to call it in tables and messages.
         data: a PyG ``Data`` with ``x`` (``[nodes, features]``, dense or ``torch.sparse``, floating), ``edge_index``
             (``[2, edges]``, int64) and, unless only predictions are wanted, ``y`` (``[nodes]``). Optional:
-            ``edge_weight`` (``[edges]``, positive) and ``mask`` (``[nodes]``, bool): the nodes that count. Labels
-            outside the mask are never looked at.
+            ``edge_weight`` (``[edges]``, positive), ``mask`` (``[nodes]``, bool): the nodes that count, and ``time``
+            (``[nodes]``): when each appeared, for methods that group nodes by it. Labels outside the mask are never
+            looked at.
         task: what is predicted; None infers it from ``y`` (see :func:`infer_task`).
 
     Duplicate edges and self-loops are removed with a :class:`~graphshift.errors.GraphshiftWarning` that counts them;
@@ -43,6 +52,7 @@ class Environment:
         self.x = checked_features(self.name, data)
         self.graph = checked_graph(self.name, data, self.num_nodes)
         self.mask = checked_mask(self.name, data, self.num_nodes)
+        self.time = node_times(data, self.num_nodes)
         self.y: Tensor | None = None
         if data.y is not None:
             self.task = infer_task(data, self.mask) if task is None else task
@@ -88,9 +98,10 @@ class Environment:
     def data(self) -> Data:
         """The environment as a PyG ``Data``, repairs included."""
         x = self.x.to_torch() if isinstance(self.x, Sparse) else self.x
+        times = {} if self.time is None else {"time": self.time}
         return Data(
             x=x, edge_index=self.graph.edge_index, edge_weight=self.graph.weight, y=self.y, mask=self.mask,
-            num_nodes=self.num_nodes,
+            num_nodes=self.num_nodes, **times,
         )  # fmt: skip
 
     def risk(self, output: Tensor) -> Tensor:
@@ -108,7 +119,7 @@ class Environment:
         """A digest of all that training sees: two environments with the same one are the same."""
         digest = hashlib.blake2b(f"{self.name} {self.task} {self.x.shape}".encode(), digest_size=16)
         values = [self.x.value, self.x.pattern.col] if isinstance(self.x, Sparse) else [self.x]
-        for tensor in (*values, self.graph.keys, self.graph.weight, self.mask, self.y):
+        for tensor in (*values, self.graph.keys, self.graph.weight, self.mask, self.y, self.time):
             if tensor is not None:
                 digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
@@ -132,8 +143,8 @@ class Environment:
         """The same environment on another device."""
         if device == self.mask.device:
             return self
-        y = None if self.y is None else self.y.to(device)
-        return self.replace(x=self.x.to(device), graph=self.graph.to(device), mask=self.mask.to(device), y=y)
+        y, time = (None if part is None else part.to(device) for part in (self.y, self.time))
+        return self.replace(x=self.x.to(device), graph=self.graph.to(device), mask=self.mask.to(device), y=y, time=time)
 
     def __repr__(self) -> str:
         return (

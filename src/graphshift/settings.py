@@ -47,7 +47,7 @@ class Settings(BaseModel):
     penalty: float = Field(1.0, ge=0, le=1e12, description="λ, the weight of the method's penalty")
     anneal: float = Field(0.0, ge=0, lt=1, description="share of training before the penalty counts")
     groups: int = Field(4, ge=2, le=100_000, description="parts that a training graph is divided into, as environments")
-    group_by: Literal["auto", "graphs", "degree", "features"] = Field(
+    group_by: Literal["auto", "graphs", "degree", "features", "time"] = Field(
         "auto", description="how; auto: graphs if there are several, else degree"
     )
     group_lr: float = Field(0.01, ge=0, le=1e6, description="η, how fast GroupDRO turns to the worst group")

@@ -46,6 +46,15 @@ def quietly(make: Any, *args: Any, **options: Any) -> ShiftDataset:
         return make(*args, **options)
 
 
+def test_periods_keep_the_times_of_nodes_that_stay() -> None:
+    data = graph_data()
+    data.year[::5] = 2011  # after the last cut
+    made = quietly(from_pyg, data, **PERIODS)
+    for environment, last in zip(made.environments, (2003, 2005, 2007), strict=True):
+        assert environment.time is not None
+        assert environment.time.tolist() == data.year[data.year <= last].tolist()
+
+
 def test_masks_share_one_graph() -> None:
     data = graph_data()
     data.y[3] = -1

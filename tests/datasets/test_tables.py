@@ -97,6 +97,8 @@ def test_each_period_has_the_graph_of_all_nodes_up_to_its_end_and_counts_its_own
         ids = data.facts["ids"][environment.name]
         assert ids.tolist() == seen["id"].tolist()
         assert environment.mask.tolist() == (seen["year"] >= first).tolist()
+        assert environment.time is not None
+        assert environment.time.tolist() == seen["year"].tolist()
         dense = torch.zeros(len(ids), len(ids))
         source, target = environment.graph.edge_index
         assert environment.graph.weight is not None
@@ -115,6 +117,8 @@ def test_dates_are_times_and_a_cut_includes_its_day() -> None:
         data = from_tables(table, edges, features=["age"], **cuts)
         assert [e.name for e in data.environments] == ["≤2024-05-04", "2024-05-04–2024-05-08"]
         assert [int(e.mask.sum()) for e in data.environments] == [4, 4]
+        assert data.train[0].time is not None
+        assert data.train[0].time.diff().tolist() == [86_400_000_000_000] * 3
 
 
 def test_csv_parquet_and_frames_give_the_same(tmp_path: Path) -> None:

@@ -56,6 +56,15 @@ def test_inductive_is_what_pyg_induces(kind: str, sparse: bool) -> None:
         assert torch.equal(e.labels, environment.y[environment.mask & period.contains(time)])
 
 
+def test_nodes_keep_their_time() -> None:
+    environment, time = whole()
+    finer = time + torch.rand(60, generator=torch.Generator().manual_seed(1)) / 2
+    for given, expected in ((environment, time), (environment.replace(time=finer), finer)):
+        for e, period in zip(inductive_environments(given, time, PERIODS), PERIODS, strict=True):
+            assert e.time is not None
+            assert e.time.equal(expected[time <= period.last])
+
+
 def test_no_node_counts_twice_and_none_is_lost() -> None:
     environment, time = whole()
     made = inductive_environments(environment, time, PERIODS)

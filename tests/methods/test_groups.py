@@ -54,6 +54,16 @@ def test_one_feature_is_its_own_component() -> None:
     assert int(first.min()) > int(last.max())
 
 
+def test_by_time_no_node_of_a_group_is_later_than_one_of_the_next() -> None:
+    (e,) = environments(1)
+    time = torch.randperm(e.num_nodes, generator=torch.Generator().manual_seed(0)).double() / 7
+    parts = divided([e.replace(time=time)], "time", 3)[0]
+    assert torch.cat(parts).equal(e.counted[time[e.counted].argsort()])
+    sizes = [part.numel() for part in parts]
+    assert len(parts) == 3
+    assert max(sizes) - min(sizes) <= 1
+
+
 def test_graphs_are_groups_where_there_are_several() -> None:
     several = environments(3)
     for by in ("auto", "graphs"):
@@ -68,6 +78,12 @@ def test_what_cannot_be_grouped_says_why() -> None:
         divided([e], "graphs")
     with pytest.raises(GraphshiftError, match="group_by is 'colour'; expected one of auto, graphs, degree, features"):
         divided([e], "colour")
+    with pytest.raises(GraphshiftError, match=r"'time' and training graph '.*' has no `time`; expected a number"):
+        divided([e], "time")
+    unknown = torch.arange(float(e.num_nodes))
+    unknown[e.counted[0]] = float("nan")
+    with pytest.raises(GraphshiftError, match="has nodes without a time"):
+        divided([e.replace(time=unknown)], "time")
     alone = e.mask.clone().fill_(False)
     alone[3] = True
     with pytest.raises(GraphshiftError, match="one node counts; 4 groups"):

@@ -82,7 +82,7 @@ def from_pyg(
     remarks = [*split.remarks, *edges_inside(split, graph.edge_index, "from_pyg", undirected=graph.undirected)[1]]
     kept = torch.from_numpy(split.group >= 0)
     facts = {"report": tuple(remarks), "ids": {n: np.flatnonzero(rows) for n, rows in members(split).items()}}
-    made = cut(subgraph(whole, kept, name), split._replace(group=split.group[kept.numpy()]))
+    made = cut(subgraph(whole, kept, name), split.of(kept.numpy()))
     remark(name, remarks)
     return ShiftDataset(name, *made, facts=facts)
 

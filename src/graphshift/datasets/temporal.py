@@ -33,7 +33,8 @@ def inductive_environments(whole: Environment, time: Tensor, periods: Sequence[P
     """One environment for each period: the graph as it stood at the period's end, counting the period's own nodes.
 
     Nobody sees the future: an environment is induced by the nodes with ``time <= period.last``, in their old order,
-    and no edge from a later node is left. Of these, the nodes in the period that count in ``whole`` count.
+    and no edge from a later node is left. Of these, the nodes in the period that count in ``whole`` count. They keep
+    their time: that of ``whole`` where it has one, such as the day of what ``time`` knows by the year.
 
     Args:
         whole: the graph with all nodes, of which ``x`` (dense or sparse), edges, labels and mask are taken.
@@ -47,6 +48,7 @@ def inductive_environments(whole: Environment, time: Tensor, periods: Sequence[P
     if bool(time.isnan().any()):
         node = int(time.isnan().nonzero()[0])
         raise GraphshiftError(f"{whole.name}: {int(time.isnan().sum())} nodes have no time, first node {node}.")
+    timed = whole.replace(time=time) if whole.time is None else whole
     environments = []
     previous: Period | None = None
     for period in (Period(*p) for p in periods):
@@ -59,7 +61,7 @@ def inductive_environments(whole: Environment, time: Tensor, periods: Sequence[P
                 f"before it ends at {previous.last}: nodes would count in both. Let it begin later."
             )
         counted = period.contains(time) & whole.mask
-        environments.append(subgraph(whole, time <= period.last, period.name, counted=counted))
+        environments.append(subgraph(timed, time <= period.last, period.name, counted=counted))
         previous = period
     return environments
 
@@ -78,9 +80,9 @@ def subgraph(whole: Environment, nodes: Tensor, name: str, *, counted: Tensor | 
         raise GraphshiftError(
             f"{whole.name}: environment {name!r} would have {mask.numel()} nodes and none that counts; choose others."
         )
-    y = None if whole.y is None else whole.y[nodes]
+    y, time = (None if part is None else part[nodes] for part in (whole.y, whole.time))
     x = _rows(whole.x, nodes) if isinstance(whole.x, Sparse) else whole.x[nodes]
-    return whole.replace(name=name, x=x, graph=_induced(whole.graph, nodes), mask=mask, y=y)
+    return whole.replace(name=name, x=x, graph=_induced(whole.graph, nodes), mask=mask, y=y, time=time)
 
 
 def _induced(graph: Graph, nodes: Tensor) -> Graph:

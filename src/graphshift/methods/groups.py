@@ -17,7 +17,7 @@ from graphshift.sparse import Sparse
 __all__ = ["GROUPINGS", "divided"]
 
 #: How groups can be made. ``auto``: the graphs where there are several, else parts by degree.
-GROUPINGS = ("auto", "graphs", "degree", "features")
+GROUPINGS = ("auto", "graphs", "degree", "features", "time")
 
 
 def divided(environments: Sequence[Environment], by: str = "auto", count: int = 4) -> list[list[Tensor]]:
@@ -28,6 +28,7 @@ def divided(environments: Sequence[Environment], by: str = "auto", count: int = 
         by: ``"graphs"``: each graph is a group. ``"degree"``: a graph's nodes in order of their degree, cut into
             ``count`` parts of equal size (nodes of one degree may be parted, in the order of their numbers).
             ``"features"``: the same along the direction in which features vary most (the first principal component).
+            ``"time"``: the same in order of time, for graphs whose nodes have one.
             ``"auto"``: by graphs if there are at least two, else by degree.
         count: parts of each graph, where graphs are parted; a graph with fewer nodes has one for each.
     """
@@ -42,7 +43,7 @@ def divided(environments: Sequence[Environment], by: str = "auto", count: int = 
                 "two: give more graphs, or group_by 'degree' or 'features'."
             )
         return [[environment.counted] for environment in environments]
-    order = _by_degree if by == "degree" else _by_features
+    order = {"degree": _by_degree, "features": _by_features, "time": _by_time}[by]
     found = []
     for environment in environments:
         value = order(environment)[environment.counted]
@@ -55,6 +56,17 @@ def divided(environments: Sequence[Environment], by: str = "auto", count: int = 
 
 def _by_degree(environment: Environment) -> Tensor:
     return environment.graph.pattern.rowptr.diff()
+
+
+def _by_time(environment: Environment) -> Tensor:
+    time = environment.time
+    if time is None or bool(time[environment.counted].isnan().any()):
+        found = "has no `time`" if time is None else "has nodes without a time"
+        raise GraphshiftError(
+            f"group_by is 'time' and training graph {environment.name!r} {found}; expected a number for each node: "
+            "give it as `time` of a PyG Data, split tables by a time column, or group_by 'degree' or 'features'."
+        )
+    return time
 
 
 def _by_features(environment: Environment) -> Tensor:

@@ -119,7 +119,7 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
 
     kept = split.group >= 0
     edge_index, edge_weight = _within(found, kept, stays)
-    table, split = node_table.take(kept), split._replace(group=split.group[kept])
+    table, split = node_table.take(kept), split.of(kept)
     training = split.group < split.train
     label, label_remarks = fit_label(table, o.label, training, kind=o.task, metric=o.metric, positive=o.positive)
     names = _feature_columns(table, o, split_column)

@@ -34,6 +34,7 @@ class Split(NamedTuple):
         val: how many validate.
         inductive: whether an environment's graph holds the nodes of all environments before it.
         remarks: what was left out.
+        times: of each node, ``[nodes]``, where periods of time were cut: numbers, or nanoseconds for dates.
     """
 
     group: Group
@@ -42,6 +43,11 @@ class Split(NamedTuple):
     val: int
     inductive: bool
     remarks: list[str]
+    times: NDArray[Any] | None = None
+
+    def of(self, nodes: NDArray[np.bool_]) -> Split:
+        """The same for some of the nodes."""
+        return self._replace(group=self.group[nodes], times=None if self.times is None else self.times[nodes])
 
 
 def split_by_value(
@@ -107,7 +113,7 @@ def split_by_time(column: pd.Series, where: str, train_until: Any, val_until: An
     late = int(((group < 0) & ~missing).sum())
     if late:
         remarks.append(f"{where}: left out {late} nodes whose {column.name} is after the last cut.")
-    return Split(group, names, 1, int(val_until is not None), True, remarks)
+    return Split(group, names, 1, int(val_until is not None), True, remarks, times)
 
 
 def cut(whole: Environment, split: Split) -> tuple[list[Environment], list[Environment], list[Environment]]:
@@ -118,7 +124,9 @@ def cut(whole: Environment, split: Split) -> tuple[list[Environment], list[Envir
             raise GraphshiftError(
                 f"environment {name!r} has no node with a label; train, val and tests need some to learn from or score."
             )
-    if split.inductive:  # the number of its period serves as a node's time
+    if split.times is not None:
+        whole = whole.replace(time=torch.from_numpy(split.times))
+    if split.inductive:  # cut by the number of a node's period
         periods = [Period(name, number or None, number) for number, name in enumerate(split.names)]
         made = inductive_environments(whole, group, periods)
     else:
