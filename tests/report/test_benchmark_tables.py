@@ -119,7 +119,15 @@ def test_each_dataset_has_its_methods_variants_tests_and_settings() -> None:
 
 
 def test_rules_stand_beside_each_other_and_the_oracle_is_marked() -> None:
-    (table,) = rule_tables([rules()])
+    overview, table = rule_tables([rules()])
+    assert [row[1] for row in overview.rows] == list(dict.fromkeys(row[0] for row in table.rows))
+    for row in overview.rows:
+        assert row[2:6] == [other[3] for other in table.rows if other[0] == row[1]]
+        for key, cell in (("mean", row[6]), ("worst", row[7])):
+            ours, theirs = (
+                {r["seed"]: r[key] for r in rules().by_rule[rule] if r["arm"] == row[1]} for rule in ("explored", "val")
+            )
+            assert cell.startswith(f"{100 * fmean(ours[seed] - theirs[seed] for seed in ours):+.1f} [")
     assert [row[1] for row in table.rows[:4]] == ["val", "explored", "id_val", "oracle (not allowed: chosen on tests)"]
     assert len(table.rows) == 12
     for row in table.rows:

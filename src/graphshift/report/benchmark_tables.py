@@ -41,8 +41,8 @@ def study_benchmark(study: Finished) -> list[StudyTable]:
 
 
 def rule_tables(studies: Sequence[Finished]) -> list[StudyTable]:
-    """For each dataset the tests' scores by each rule that chose epoch and setting."""
-    return [_rules(study) for study in studies]
+    """The rules that chose epoch and setting: the tests' scores by each at a glance, and every dataset alone."""
+    return [_rules_overview(studies), *map(_rules, studies)]
 
 
 def own_arms(study: Finished) -> list[Mapping[str, Any]]:
@@ -69,13 +69,16 @@ def _overview(studies: Sequence[Finished]) -> StudyTable:
     names = [name for name in cells if name not in last] + [name for name in last if name in cells]
     columns = [study.experiment.name for study in studies]
     rows = [[name, *(cells[name].get(column, "–") for column in columns)] for name in names]
-    metrics = ", ".join(f"{s.experiment.name} {LABELS[s.summary['metric']]}" for s in studies)
     note = (
-        f"Mean over tests and runs: {metrics}.{_AHEAD} ahead of,{_BEHIND} behind ERM with the same backbone beyond "
-        "chance (paired 95 % interval, not corrected for the number of comparisons). Epoch and setting chosen on "
-        "validation."
+        f"Mean over tests and runs: {_metrics(studies)}.{_AHEAD} ahead of,{_BEHIND} behind ERM with the same backbone "
+        "beyond chance (paired 95 % interval, not corrected for the number of comparisons). Epoch and setting chosen "
+        "on validation."
     )
     return StudyTable("mean test score of every method", ["arm", *columns], rows, note)
+
+
+def _metrics(studies: Sequence[Finished]) -> str:
+    return ", ".join(f"{study.experiment.name} {LABELS[study.summary['metric']]}" for study in studies)
 
 
 def _mark(difference: Mapping[str, Any] | None) -> str:
@@ -196,6 +199,29 @@ def _settings(study: Finished) -> StudyTable:
         for a in own_arms(study)
     ]  # fmt: skip
     return StudyTable(f"{study.experiment.name}: settings chosen on validation", ["arm", "chosen"], rows)
+
+
+def _rules_overview(studies: Sequence[Finished]) -> StudyTable:
+    rules = [entry["rule"] for entry in studies[0].summary["selections"]]
+    rows = []
+    for study in studies:
+        metric = study.summary["metric"]
+        by_place = {(arm["arm"], arm["selection"]): arm["mean_test"] for arm in study.summary["arms"]}
+        for name in dict.fromkeys(arm["arm"] for arm in study.summary["arms"]):
+            # The rules take the place of arms; their runs have the same seeds.
+            runs = [{**row, "arm": rule} for rule in rules for row in study.by_rule[rule] if row["arm"] == name]
+            gains = [
+                show_difference(asdict(compare(runs, "explored", "val", key)), metric)[0]
+                if share_a_pair(runs, "explored", "val")
+                else "–"
+                for key in ("mean", "worst")
+            ]
+            scores = [show_spread(by_place[name, rule], metric) for rule in rules]
+            rows.append([study.experiment.name, name, *scores, *gains])
+    labels = [rule_label(studies[0].summary, rule) for rule in rules]
+    columns = ["experiment", "arm", *labels, "explored against val (95 %)", "the same, worst test (95 %)"]
+    note = f"± standard deviation over runs; differences paired, not corrected for their number. {_metrics(studies)}."
+    return StudyTable("mean test score by the rule that chose epoch and setting", columns, rows, note)
 
 
 def _rules(study: Finished) -> StudyTable:
