@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,14 @@ def fit(model: gs.Model, run: Run | None = None) -> tuple[dict[str, torch.Tensor
     data = gs.load("planted", nodes=60)
     fitted = model.fit(data.train, data.val, run=run)
     return fitted.backbone_.state_dict(), without_seconds(fitted.history_), fitted.best_epoch_
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c() -> Iterator[None]:
+    """Ctrl-C reaches the tests also where they were started in the background, which makes a process deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def at_epoch(
