@@ -31,6 +31,7 @@ class Experiment:
         trials: of tuning for each arm in the fair setting; fewer where a trial takes minutes.
         repeats: tuning seeds that each setting is tried with.
         method_trials: of tuning for each arm in the table of all methods and in that of selection rules.
+        wide_trials: of tuning for each arm where the backbone is tuned with the method.
         other_backbone: for ERM and EERM in the table of all methods, beside a model without edges; none where the
             labels were made by a GNN, which says what to use.
         ensemble: members of ensembles in the table of all methods; 1 for none.
@@ -55,6 +56,7 @@ class Experiment:
     trials: int = 24
     repeats: int = 3
     method_trials: int = 8
+    wide_trials: int = 24
     other_backbone: str | None = None
     ensemble: int = 1
 
@@ -98,7 +100,7 @@ def _twitch(backbone: str, *, trials: int, repeats: int, **eerm: Any) -> Experim
     return Experiment(
         f"twitch-{backbone}", "twitch", backbone, {"explorers": 3, "edits_per_node": 5, **eerm}, erm={"lr": 0.01},
         code={"directed_edits": True}, code_options={"one_way": True}, beta_grows=10.0, common=_COMMON,
-        settings=_ALL if backbone == "gcn" else _ALL[:3], trials=trials, repeats=repeats, other_backbone="sage",
+        settings=(*_ALL, "wide") if backbone == "gcn" else _ALL[:3], trials=trials, repeats=repeats, other_backbone="sage",
         ensemble=5,
     )  # fmt: skip
 

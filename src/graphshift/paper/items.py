@@ -107,6 +107,10 @@ _ITEMS = (
         settings=("methods",), shows=("methods", "variance"),
     ),
     Item(
+        "wide", "Twitch with a wider search: the backbone's width, dropout and weight decay tuned with the method",
+        experiments=("twitch-gcn",), settings=("wide",), shows=("methods",),
+    ),
+    Item(
         "selecting", "Choosing epoch and setting without test labels: the rules side by side",
         experiments=("structure", "features", "cora-gcn", "photo-gcn", "twitch-gcn", "facebook-hopkins", "pubmed"),
         settings=("selections",), shows=("rules",),

@@ -12,7 +12,7 @@ from graphshift.errors import GraphshiftError
 from graphshift.explorers import EXPLORERS
 from graphshift.paper.experiments import Experiment
 from graphshift.settings import idle_settings
-from graphshift.studies import RULES, Arm, Plan, crossed_arms
+from graphshift.studies import RULES, Arm, Plan, crossed_arms, paper_space
 
 __all__ = ["SETTINGS", "Size", "plan_of"]
 
@@ -23,6 +23,7 @@ SETTINGS: dict[str, str] = {
     "fair": "strong backbones, undirected edits, the same number of tuning trials for every arm",
     "ablation": "on the published data: normalised or not, which learning rate, explorers learned, random or none",
     "methods": "every method and explorer, tuned alike; with the unlabelled tests in use as well; in-domain limits",
+    "wide": "as methods, with the backbone's width, dropout and weight decay tuned as well; no in-domain limits",
     "selections": "ERM and EERM by each rule that chooses epoch and setting, tuned alike",
     "explorers": "random, the paper's, ones that learn faster, ones that follow the gradient; all else equal",
     "kinds": "every explorer that there is, and ERM; all else equal, nothing tuned",
@@ -62,7 +63,7 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
         )
     arms, options, trials = _MAKERS[setting](experiment)
     more = dict(_MORE.get(setting, {}))
-    if setting == "methods":
+    if setting in ("methods", "wide"):
         more["ensemble"] = experiment.ensemble
     if size.epochs is not None:
         arms = [Arm(a.name, {**a.settings, "epochs": size.epochs}, a.space, a.baseline) for a in arms]
@@ -132,6 +133,21 @@ def _methods(experiment: Experiment) -> _Made:
     return arms, dict(experiment.options), experiment.method_trials
 
 
+def _wide(experiment: Experiment) -> _Made:
+    """The backbone is tuned with the method, for every arm alike; training ends when validation has long been better.
+
+    EERM with masked features is left out: of all arms of ``methods`` it was the lowest on validation.
+    """
+    common = {**experiment.common, "explorers": 3, "patience": 50}
+    for name in _WIDER:
+        common.pop(name, None)
+    space = {method: {**paper_space({"method": method, "inner_steps": 1}), **_WIDER} for method in _METHODS}
+    arms = crossed_arms(_METHODS, [experiment.backbone], ["random", "gradient"], common=common, space=space)
+    if experiment.other_backbone is not None:
+        arms += crossed_arms(["erm", "eerm"], [experiment.other_backbone], ["gradient"], common=common, space=space)
+    return arms, dict(experiment.options), experiment.wide_trials
+
+
 def _selections(experiment: Experiment) -> _Made:
     """ERM, and EERM with random and with guided edits, as in the table of all methods."""
     common = {**experiment.common, "explorers": 3}
@@ -175,9 +191,15 @@ def _kinds(experiment: Experiment) -> _Made:
 _METHODS = ("erm", "eerm", "irm", "vrex", "groupdro", "mixup", "coral", "dann", "srgnn")
 _METHOD_EXPLORERS = ("random", "gradient", "features")
 
+#: What is tuned beside a method's own settings in a wide search.
+_WIDER: dict[str, tuple[Any, ...]] = {
+    "hidden_channels": (32, 64, 128), "dropout": (0.0, 0.2, 0.5, 0.8), "weight_decay": (0.0, 1e-3, 1e-2, 1e-1),
+}  # fmt: skip
+
 #: What a setting asks of a plan beside its arms.
 _MORE: dict[str, dict[str, Any]] = {
     "methods": {"in_domain": True, "adapt": ("norm", "prior", "norm+prior")},
+    "wide": {"adapt": ("norm", "prior", "norm+prior")},
     "selections": {"selections": RULES},
 }
 
@@ -194,7 +216,7 @@ _EXPLORERS: dict[str, Mapping[str, Any]] = {"learned": {}, "random": {"explorer"
 
 _MAKERS: dict[str, Callable[[Experiment], _Made]] = {
     "published": _published, "paper": _paper, "fair": _fair, "ablation": _ablation, "methods": _methods,
-    "explorers": _explorers, "selections": _selections, "kinds": _kinds,
+    "explorers": _explorers, "selections": _selections, "kinds": _kinds, "wide": _wide,
 }  # fmt: skip
 
 
