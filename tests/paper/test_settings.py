@@ -313,3 +313,18 @@ def test_rules_are_held_against_each_other_with_all_else_equal(name: str) -> Non
     assert all(arm.space for arm in made.arms)
     assert made.trials == EXPERIMENTS[name].method_trials
     assert len(made.draws) >= 5
+
+
+def test_a_wide_search_tunes_the_backbone_too_alike_for_every_arm() -> None:
+    made, narrow = plan("twitch-gcn", "wide"), {arm.name: arm for arm in plan("twitch-gcn", "methods").arms}
+    assert {arm.settings["method"] for arm in made.arms} == set(METHODS)
+    assert {arm.settings["backbone"] for arm in made.arms} == {"gcn", "sage"}
+    assert (made.trials, made.repeats, made.ensemble, made.in_domain) == (24, 1, 5, False)
+    wider = {"hidden_channels", "dropout", "weight_decay"}
+    for arm in made.arms:
+        space, before = dict(arm.space or {}), dict(narrow[arm.name].space or {})
+        assert set(space) - set(before) == wider
+        assert {name: space[name] for name in before} == before
+        own = {name: value for name, value in narrow[arm.name].settings.items() if name not in wider}
+        assert arm.settings == own | {"patience": 50}
+        assert {name: space[name] for name in wider} == {name: (made.arms[0].space or {})[name] for name in wider}

@@ -100,8 +100,8 @@ def _twitch(backbone: str, *, trials: int, repeats: int, **eerm: Any) -> Experim
     return Experiment(
         f"twitch-{backbone}", "twitch", backbone, {"explorers": 3, "edits_per_node": 5, **eerm}, erm={"lr": 0.01},
         code={"directed_edits": True}, code_options={"one_way": True}, beta_grows=10.0, common=_COMMON,
-        settings=(*_ALL, "wide") if backbone == "gcn" else _ALL[:3], trials=trials, repeats=repeats, other_backbone="sage",
-        ensemble=5,
+        settings=(*_ALL, "wide") if backbone == "gcn" else _ALL[:3], trials=trials, repeats=repeats,
+        other_backbone="sage", ensemble=5,
     )  # fmt: skip
 
 
