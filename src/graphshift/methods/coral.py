@@ -10,22 +10,26 @@ from torch import Tensor
 
 from graphshift.methods.grouped import Group, PenalisedMethod
 
-__all__ = ["CORALMethod", "coral_distance"]
+__all__ = ["CORALMethod", "Moments", "coral_distance", "moments_of"]
 
 
-def coral_distance(first: Tensor, second: Tensor) -> Tensor:
-    """Mean squared difference of the means, and of the covariances, of two samples of representations.
+Moments = tuple[Tensor, Tensor]
+
+
+def moments_of(sample: Tensor) -> Moments:
+    """Mean and covariance of representations ``[n, width]``, at least two rows."""
+    mean = sample.mean(dim=0)
+    centred = sample - mean
+    return mean, centred.t() @ centred / (sample.shape[0] - 1)
+
+
+def coral_distance(first: Moments, second: Moments) -> Tensor:
+    """Mean squared difference of the means, and of the covariances, of two samples.
 
     Args:
-        first, second: ``[n, width]`` and ``[m, width]``, at least two rows each.
+        first, second: what :func:`moments_of` gives for each.
     """
-
-    def moments(sample: Tensor) -> tuple[Tensor, Tensor]:
-        mean = sample.mean(dim=0)
-        centred = sample - mean
-        return mean, centred.t() @ centred / (sample.shape[0] - 1)
-
-    (mean_1, covariance_1), (mean_2, covariance_2) = moments(first), moments(second)
+    (mean_1, covariance_1), (mean_2, covariance_2) = first, second
     return (mean_1 - mean_2).square().mean() + (covariance_1 - covariance_2).square().mean()
 
 
@@ -39,6 +43,6 @@ class CORALMethod(PenalisedMethod):
 
     def penalty_of(self, groups: Sequence[Group], risks: Tensor) -> Tensor:
         """The mean distance; a group of one node has no covariance and is left out of it."""
-        samples = [group.representation for group in groups if group.representation.shape[0] > 1]
-        pairs = [coral_distance(a, b) for a, b in combinations(samples, 2)]
+        moments = [moments_of(g.representation) for g in groups if g.representation.shape[0] > 1]
+        pairs = [coral_distance(a, b) for a, b in combinations(moments, 2)]
         return torch.stack(pairs).mean() if pairs else risks.new_zeros(())
