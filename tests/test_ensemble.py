@@ -13,8 +13,9 @@ import torch
 from torch_geometric.data import Data
 
 import graphshift as gs
+from graphshift.ensembling import fit_ensemble
 from graphshift.errors import GraphshiftError
-from graphshift.fitting import FitRequest, fit_ensemble
+from graphshift.fitting import FitRequest, fit_in_folder
 from graphshift.loading import load_model
 from small import environments
 
@@ -102,3 +103,68 @@ def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "file").write_text("")
     with pytest.raises(GraphshiftError, match="is a file"):
         fit_ensemble(REQUEST, tmp_path / "file", 2)
+    with pytest.raises(GraphshiftError, match="holds an ensemble of 3, and 2 are asked for; it can grow, not shrink"):
+        fit_ensemble(REQUEST, tmp_path / "part", 2, resume=True)
+    assert fit_ensemble(REQUEST, tmp_path / "part", 3, resume=True) == more
+
+
+def test_a_run_and_an_ensemble_never_share_a_folder(tmp_path: Path) -> None:
+    data = gs.load("planted", nodes=60)
+    other = FitRequest("planted", {"nodes": 60}, {"method": "erm", "seed": 9, **SMALL})
+    fit_in_folder(other, tmp_path / "r")
+    for resume in (False, True):
+        with pytest.raises(GraphshiftError, match=r"not empty|ensemble is None there and 2 here"):
+            fit_ensemble(REQUEST, tmp_path / "r", 2, resume=resume)
+    together = fit_ensemble(REQUEST, tmp_path / "r", 2, force=True)
+    assert not (tmp_path / "r" / "model").exists()
+    assert gs.load_model(tmp_path / "r").score(data.tests) == together["tests"]
+    with pytest.raises(GraphshiftError, match="ensemble is 2 there and None here"):
+        fit_in_folder(other, tmp_path / "r", resume=True)
+    (tmp_path / "r" / "notes.txt").write_text("mine")
+    alone = fit_in_folder(other, tmp_path / "r", force=True)
+    assert sorted(path.name for path in (tmp_path / "r").iterdir()) == [
+        "config.json", "history.jsonl", "model", "notes.txt", "result.json",
+    ]  # fmt: skip
+    assert gs.load_model(tmp_path / "r" / "model").score(data.tests) == alone["tests"]
+
+
+def test_an_ensemble_that_replaces_another_can_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fit_ensemble(REQUEST, tmp_path / "e", 3)
+    anew = FitRequest("planted", {"nodes": 60}, {"method": "erm", "seed": 9, **SMALL})
+
+    def stop_at_the_second(request: FitRequest, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        if request.given["seed"] == 10:
+            raise KeyboardInterrupt
+        return fit_in_folder(request, *args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("graphshift.ensembling.fit_in_folder", stop_at_the_second)
+        with pytest.raises(KeyboardInterrupt):
+            fit_ensemble(anew, tmp_path / "e", 3, force=True)
+    assert not (tmp_path / "e" / "result.json").exists()
+    assert not (tmp_path / "e" / "ensemble.json").exists()
+    with pytest.raises(GraphshiftError, match=r"settings\.seed is 9 there and 5 here"):
+        fit_ensemble(REQUEST, tmp_path / "e", 3, resume=True)
+    found = fit_ensemble(anew, tmp_path / "e", 3, resume=True)
+    assert found["tests"] == fit_ensemble(anew, tmp_path / "whole", 3)["tests"]
+
+
+def test_what_cannot_be_fitted_leaves_what_is_there(tmp_path: Path) -> None:
+    before = fit_ensemble(REQUEST, tmp_path / "e", 2)
+    with pytest.raises(GraphshiftError, match="memory limit"):
+        fit_ensemble(REQUEST, tmp_path / "e", 2, force=True, memory_limit=1)
+    assert fit_ensemble(REQUEST, tmp_path / "e", 2, resume=True) == before
+
+
+def test_saving_one_kind_does_not_hide_behind_the_other(members: list[gs.Model], tmp_path: Path) -> None:
+    data = gs.load("planted", nodes=60)
+    one, both = gs.ERM(**SMALL).fit(data.train, data.val), gs.Ensemble(members)
+    both.save(tmp_path)
+    with pytest.raises(GraphshiftError, match="holds an ensemble already"):
+        one.save(tmp_path)
+    one.save(tmp_path, overwrite=True)
+    assert isinstance(gs.load_model(tmp_path), gs.ERM)
+    with pytest.raises(GraphshiftError, match="holds a model already"):
+        both.save(tmp_path)
+    both.save(tmp_path, overwrite=True)
+    assert isinstance(gs.load_model(tmp_path), gs.Ensemble)

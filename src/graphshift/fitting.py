@@ -8,7 +8,7 @@ import platform
 import re
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,17 +19,21 @@ from graphshift._version import __version__
 from graphshift.datasets import load
 from graphshift.environments import ShiftDataset
 from graphshift.errors import GraphshiftError, GraphshiftWarning
-from graphshift.loading import load_model
 from graphshift.memory import Estimate, advice, available_bytes, estimate, give_back_freed, resident_bytes, show_size
 from graphshift.models import Model, make_model
-from graphshift.models.ensemble import note_ensemble
 from graphshift.settings import LEARNING_ONLY, OWNERS, Settings, idle_settings, validated
 from graphshift.storage import read_json, write_json
 from graphshift.training import Run
 
-__all__ = ["FitRequest", "complete_settings", "fit", "fit_ensemble", "fit_in_folder", "result_of"]
+__all__ = [
+    "FitRequest", "check_folder", "complete_settings", "fit", "fit_in_folder", "locked", "make_ready", "peak_rss_mb",
+    "plain", "result_of",
+]  # fmt: skip
 
-_OURS = ("config.json", "history.jsonl", "checkpoint.safetensors", "result.json", "model")
+_OURS = (
+    "config.json", "history.jsonl", "checkpoint.safetensors", "result.json", "model", "ensemble.json",
+    "preparation.json",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,7 @@ def peak_rss_mb() -> float | None:
 def fit_in_folder(
     request: FitRequest, folder: Path, *, force: bool = False, resume: bool = False, checkpoint_every: float = 30.0,
     progress: bool = False, data: ShiftDataset | None = None, memory_limit: int | None = None,
+    prepare: Callable[[], None] | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Fits and writes ``config.json``, ``history.jsonl``, ``model/`` and, last, ``result.json``.
 
@@ -105,6 +110,7 @@ def fit_in_folder(
         memory_limit: bytes that the process may hold. EERM takes its low-memory mode if only that stays below, and says
             so; what cannot stay below is a :class:`GraphshiftError`, before anything is written. None: a
             :class:`GraphshiftWarning` if the fit needs more than the system has.
+        prepare: called when everything was checked, before anything is written.
     """
     data = load(request.dataset, **request.options) if data is None else data
     settings = complete_settings(request.given, data.defaults)
@@ -113,7 +119,7 @@ def fit_in_folder(
     if memory_limit is not None:
         mode = request.given.get("low_memory", _recorded_mode(folder) if resume else None)
         settings, expected, note = within_limit(data, settings, memory_limit, mode=mode)
-    config = {"dataset": request.dataset, "options": _plain(request.options), "settings": settings.model_dump()}
+    config = {"dataset": request.dataset, "options": plain(request.options), "settings": settings.model_dump()}
     done, begun = check_folder(folder, config, force=force, resume=resume)
     if done is not None:
         return done
@@ -128,7 +134,16 @@ def fit_in_folder(
         warnings.warn(note, GraphshiftWarning, stacklevel=2)
     if settings.low_memory:
         give_back_freed(always=True)
-    run = Run(folder, checkpoint_every, begin=lambda: remove_leftovers(folder) if begun else make_ready(folder, config))
+
+    def begin() -> None:
+        if prepare is not None:
+            prepare()
+        if begun:
+            remove_leftovers(folder)
+        else:
+            make_ready(folder, config)
+
+    run = Run(folder, checkpoint_every, begin=begin)
     with locked(folder):
         try:
             model = fit(data, settings, run=run, progress=progress)
@@ -136,64 +151,6 @@ def fit_in_folder(
             remove_unbegun(folder)
             raise
         return finish(model, data, settings, run, expected)
-
-
-def fit_ensemble(
-    request: FitRequest, folder: Path, size: int, *, force: bool = False, resume: bool = False,
-    checkpoint_every: float = 30.0, progress: bool = False, memory_limit: int | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """Fits members with consecutive seeds into ``member-1``, ``member-2`` …; ``result.json`` has their mean's scores.
-
-    Args:
-        request: what to fit; its seed is the first member's.
-        folder: where to write.
-        size: how many members.
-        force, resume, checkpoint_every, progress, memory_limit: as in :func:`fit_in_folder`.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise GraphshiftError(f"{folder}: is a file; --out names a folder.")
-    if folder.exists() and any(folder.iterdir()) and not (force or resume):
-        raise GraphshiftError(
-            f"{folder}: exists and is not empty; nothing was changed. Go on with it (--resume), replace the run in it "
-            "(--force), or choose another --out."
-        )
-    data = load(request.dataset, **request.options)
-    first = complete_settings(request.given, data.defaults)
-    results = []
-    for i in range(size):
-        member = FitRequest(request.dataset, request.options, {**request.given, "seed": first.seed + i})
-        own = folder / f"member-{i + 1}"
-        results.append(
-            fit_in_folder(
-                member, own, force=force, resume=resume, checkpoint_every=checkpoint_every, progress=progress,
-                data=data, memory_limit=memory_limit,
-            )
-        )  # fmt: skip
-    note_ensemble(folder, size)
-    if (preparation := data.facts.get("preparation")) is not None:
-        preparation.save(folder)
-    ensemble = load_model(folder)
-    val, tests = ({e.name: ensemble.score(e) for e in environments} for environments in (data.val, data.tests))
-    summed = {"seconds": sum(r["seconds"] for r in results)}
-    shared = (
-        "dataset",
-        "method",
-        "backbone",
-        "seed",
-        "metric",
-        "selection",
-        "majority",
-        "seconds_per_epoch",
-        "version",
-    )
-    result = {name: results[0][name] for name in shared} | summed
-    result |= {
-        "ensemble": size, "val": fmean(val.values()) if val else None, "tests": tests,
-        "members": [{name: r[name] for name in ("seed", "best_epoch", "val", "tests")} for r in results],
-        "peak_rss_mb": peak_rss_mb(),
-    }  # fmt: skip
-    write_json(folder / "result.json", result)
-    return result
 
 
 def within_limit(
@@ -298,8 +255,8 @@ def make_ready(folder: Path, config: dict[str, Any]) -> None:
     """Makes the folder, removes a run that is there, and writes ``config.json``."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name in _OURS:  # only what a run writes; anything else in the folder stays
-            path = folder / name
+        members = [path.parent for path in folder.glob("member-*/config.json")]
+        for path in (*(folder / name for name in _OURS), *members):  # what a run writes; anything else stays
             if path.is_dir():
                 shutil.rmtree(path)
             else:
@@ -361,7 +318,7 @@ def _is_leftover(path: Path) -> bool:
     return path.name.startswith(tuple(f".{name}." for name in _OURS)) and path.name.endswith(".tmp")
 
 
-def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+def plain(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options as JSON has them: paths and dates as text."""
     plain: dict[str, Any] = json.loads(json.dumps(dict(options), default=str))
     return plain

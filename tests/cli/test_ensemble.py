@@ -28,3 +28,18 @@ def test_a_flag_trains_one(graphshift: Any, tmp_path: Path) -> None:
     refused = graphshift(*run, "--ensemble", "3", "--out", tmp_path / "e")
     assert refused.status == 2
     assert "exists and is not empty; nothing was changed" in refused.err
+
+
+def test_it_goes_on_without_being_told_what_it_was(graphshift: Any, tmp_path: Path) -> None:
+    run = ("fit", "planted", "-o", "nodes=60", "--method", "erm", "--epochs", "4", "--hidden", "4")
+    graphshift(*run, "--ensemble", "2", "--out", tmp_path / "e")
+    before = json.loads((tmp_path / "e" / "result.json").read_text())
+    (tmp_path / "e" / "result.json").unlink()
+    (tmp_path / "e" / "member-2" / "result.json").unlink()
+    answer = graphshift("fit", "--out", tmp_path / "e", "--resume", "--json")
+    assert answer.status == 0
+    assert json.loads(answer.out)["tests"] == before["tests"]
+    graphshift(*run, "--seed", "3", "--out", tmp_path / "e", "--force")
+    single = json.loads((tmp_path / "e" / "result.json").read_text())
+    scored = graphshift("score", tmp_path / "e", "planted", "-o", "nodes=60", "--json")
+    assert json.loads(scored.out)["tests"] == single["tests"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from pathlib import Path
 from statistics import fmean
@@ -57,7 +56,8 @@ def fit(
 
     A setting that is not given takes the value that suits the dataset, else the default shown here.
     """
-    from graphshift.fitting import fit_ensemble, fit_in_folder
+    from graphshift.ensembling import fit_ensemble, members_of
+    from graphshift.fitting import fit_in_folder
     from graphshift.memory import parse_size
     from graphshift.training import Interrupted
 
@@ -70,6 +70,7 @@ def fit(
         raise GraphshiftError("--resume and --force: give one; the first goes on, the second starts anew.")
     if dataset is None:
         request = _resumed_request(resume, out, given, option, data_dir)
+        ensemble = ensemble if ensemble is not None or out is None else members_of(out)
     else:
         request = _request(dataset, given, option, data_dir)
     named = [request.given.get("method", "eerm"), request.given.get("backbone"), request.given.get("seed", 0)]
@@ -81,19 +82,13 @@ def fit(
         "checkpoint_every": checkpoint_every,
         "progress": not json_,
     }
-    if ensemble is not None:
-        try:
-            result = fit_ensemble(request, folder, ensemble, memory_limit=limit, **how)
-        except Interrupted as error:
-            again = shlex.join(["graphshift", *(word for word in sys.argv[1:] if word not in ("--force", "--resume"))])
-            raise Interrupted(f"{error} Go on with: {again} --resume") from None
-        _show_ensemble(result, folder, json_)
-        return
     try:
-        result = fit_in_folder(request, folder, memory_limit=limit, **how)
+        if ensemble is not None:
+            _show_ensemble(fit_ensemble(request, folder, ensemble, memory_limit=limit, **how), folder, json_)
+        else:
+            _show_result(fit_in_folder(request, folder, memory_limit=limit, **how), folder, json_)
     except Interrupted as error:
         raise Interrupted(f"{error} Go on with: graphshift fit --out {folder} --resume") from None
-    _show_result(result, folder, json_)
 
 
 def _request(dataset: str, given: dict[str, Any], option: list[str] | None, data_dir: Path | None) -> FitRequest:

@@ -17,7 +17,9 @@ Adapt = Annotated[
 
 
 def _model_folder(model: Path) -> Path:
-    return model / "model" if (model / "model" / "model.json").is_file() else model
+    """A run's model is in a folder of its own, an ensemble's members in several."""
+    single = (model / "model" / "model.json").is_file() and not (model / "ensemble.json").is_file()
+    return model / "model" if single else model
 
 
 def score(

@@ -31,7 +31,7 @@ from graphshift.tasks import Task
 from graphshift.training import Choice, Run
 from graphshift.training import train as run_training
 
-__all__ = ["FORMAT", "Model", "new_backbone"]
+__all__ = ["FORMAT", "Model", "new_backbone", "refuse_occupied"]
 
 #: Of the files that a model is saved in; a newer one is refused.
 FORMAT = 1
@@ -143,10 +143,10 @@ class Model(Predictor, BaseEstimator):
         """
         check_is_fitted(self, "backbone_")
         folder = Path(folder)
-        if (folder / "model.json").exists() and not overwrite:
-            raise GraphshiftError(f"{folder}: holds a model already; choose another folder or pass overwrite=True.")
+        refuse_occupied(folder, overwrite=overwrite)
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            (folder / "ensemble.json").unlink(missing_ok=True)  # which would be read instead
         except OSError as error:
             raise GraphshiftError(f"{folder}: cannot be made: {error.strerror}.") from None
         write_tensors(folder / "weights.safetensors", self.backbone_.state_dict())
@@ -218,6 +218,13 @@ class Model(Predictor, BaseEstimator):
             )
             return output
         return self.task_.output_of(reweighted(calibration.probabilities(scores), calibration.prior, prior))
+
+
+def refuse_occupied(folder: Path, *, overwrite: bool) -> None:
+    """A model or an ensemble that is there stays, unless it is to be overwritten."""
+    for name, what in (("model.json", "a model"), ("ensemble.json", "an ensemble")):
+        if (folder / name).exists() and not overwrite:
+            raise GraphshiftError(f"{folder}: holds {what} already; choose another folder or pass overwrite=True.")
 
 
 def _shares(environments: Sequence[Environment], task: Task) -> Tensor:

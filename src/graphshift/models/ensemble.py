@@ -11,7 +11,7 @@ from torch import Tensor
 from graphshift._version import __version__
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
-from graphshift.models.base import FORMAT, Model
+from graphshift.models.base import FORMAT, Model, refuse_occupied
 from graphshift.models.predicting import Predictor
 from graphshift.storage import write_json
 
@@ -47,11 +47,12 @@ class Ensemble(Predictor):
         """
         folder = Path(folder)
         names = [f"member-{i + 1}" for i in range(len(self.members))]
-        if (folder / "ensemble.json").exists() and not overwrite:
-            raise GraphshiftError(f"{folder}: holds an ensemble already; choose another folder or pass overwrite=True.")
+        refuse_occupied(folder, overwrite=overwrite)
         for name, member in zip(names, self.members, strict=True):
             member.save(folder / name / "model", overwrite=overwrite)
         note_ensemble(folder, len(names))
+        for name in ("model.json", "weights.safetensors"):
+            (folder / name).unlink(missing_ok=True)
 
     def _check_fitted(self) -> None:
         """Its members are."""
