@@ -275,3 +275,16 @@ def test_what_a_model_has_no_means_for_is_refused(model: gs.Model) -> None:
     with pytest.raises(GraphshiftError, match="predicts values, which have no class prior"):
         fitted.predict(values[1], adapt="prior")
     assert fitted.predict(values[1], adapt="norm").shape == (28,)
+
+
+def test_mistakes_are_named() -> None:
+    train, val = environments(2, nodes=60)
+    model = gs.ERM(epochs=2, hidden_channels=4).fit(train, val)
+    for adapt in (["norm"], 3):
+        with pytest.raises(GraphshiftError, match=r"adapt is .*; expected a name, of norm, prior"):
+            model.score(val, adapt=adapt)  # type: ignore[arg-type]
+    with pytest.raises(GraphshiftError, match="features and the model was trained with"):
+        model.calibrate(gs.load("planted", nodes=60, spurious_features=3).val)
+    edges = torch.tensor([[0, 1], [1, 0]])
+    with pytest.raises(GraphshiftError, match="`y`"):
+        model.calibrate(Data(x=torch.zeros(60, train.num_features), edge_index=edges))

@@ -115,7 +115,7 @@ def test_settings_of_explorers_reach_them(data: gs.ShiftDataset) -> None:
         edits_per_node=4, directed_edits=True, explorer_lr=0.7, explorer_optimizer="sgd", explorer_weight_decay=0.2,
         explorer_baseline=0.5,
     )  # fmt: skip
-    explorer: Any = model._make_explorer(model._settings(), 0, 9)
+    explorer: Any = model.make_explorer(model._settings(), 0, 9)
     found = (explorer.edits_per_node, explorer.directed, explorer.lr, explorer.optimizer, explorer.weight_decay)
     assert found == (4, True, 0.7, "sgd", 0.2)
     assert (explorer.baseline, explorer.seed) == (0.5, 9)

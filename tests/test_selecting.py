@@ -11,10 +11,11 @@ import graphshift as gs
 from graphshift.environments import Environment
 from graphshift.errors import GraphshiftError
 from graphshift.explorers import Gradient
+from graphshift.graphs import Graph
 from graphshift.methods import ERMMethod, Method
 from graphshift.models.base import new_backbone
 from graphshift.randomness import derive_seed
-from graphshift.selecting import explored_score, mean_score, selection_environments
+from graphshift.selecting import explored_score, mean_score, misled, selection_environments
 from graphshift.settings import validated
 from graphshift.training import Run
 from small import environments, identical
@@ -125,3 +126,11 @@ def test_no_class_is_held_out_whole(rare: int) -> None:
         assert int((kept.labels == 1).sum()) >= 1
         assert int((held.labels == 1).sum()) >= min(rare - 1, 1)
         assert not (kept.mask & held.mask).any()
+
+
+def test_a_graph_without_edges_is_not_misled() -> None:
+    (environment,) = environments(1, nodes=30)
+    graph = environment.graph
+    bare = environment.replace(graph=Graph(graph.num_nodes, graph.keys[:0], undirected=True))
+    model = gs.ERM("sage", epochs=2, hidden_channels=4, selection="last").fit(environment)
+    assert misled(model.backbone_, bare).graph.num_edges == 0

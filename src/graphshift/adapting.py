@@ -37,6 +37,8 @@ def parts_of(adapt: str | None) -> tuple[str, ...]:
     """The adaptations that a name such as ``"norm+prior"`` joins; none for None."""
     if adapt is None:
         return ()
+    if not isinstance(adapt, str):
+        raise GraphshiftError(f"adapt is {adapt!r}; expected a name, of {', '.join(ADAPTATIONS)}, or norm+prior.")
     parts = tuple(part.strip() for part in adapt.split("+"))
     if any(part not in ADAPTATIONS for part in parts) or len(set(parts)) != len(parts):
         raise GraphshiftError(f"adapt is {adapt!r}; expected {', '.join(ADAPTATIONS)}, or two of them, as norm+prior.")

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from graphshift import native
+from graphshift.errors import GraphshiftError
 from graphshift.sparse import Pattern, Sparse
 
 __all__ = ["Graph", "Normalised"]
@@ -199,6 +200,11 @@ class Graph:
         """
         if not self._ordered:
             return self.ordered().flip(flips, undirected=undirected)
+        if self.undirected and undirected is None and not torch.equal(reverse(flips, self.num_nodes).sort()[0], flips):
+            raise GraphshiftError(
+                "flips: one direction of an edge is flipped and the other is not, and the graph is undirected; flip "
+                "both (gs.explorers.apply_actions does), or say undirected=False."
+            )
         place = torch.searchsorted(self.keys, flips)
         if self.num_edges:
             there = self.keys[place.clamp(max=self.num_edges - 1)] == flips

@@ -151,7 +151,9 @@ def misled(backbone: Backbone, environment: Environment, seed: int = 0) -> Envir
             return environment.risk(backbone.propagate(stem, graph.to(stem.device)))
 
     edges = environment.graph.num_edges // (2 if environment.graph.undirected else 1)
-    explorer = Gradient(1, aim="raise", budget=max(edges, 1), seed=seed)
+    if not edges:
+        return environment
+    explorer = Gradient(1, aim="raise", budget=edges, seed=seed)
     try:
         view = explorer.propose(environment.graph, SharedRisk(risk))
     except GraphshiftError as error:  # no gradient in the edges

@@ -51,7 +51,7 @@ class Settings(BaseModel):
         "auto", description="how; auto: graphs if there are several, else degree"
     )
     group_lr: float = Field(0.01, ge=0, le=1e6, description="η, how fast GroupDRO turns to the worst group")
-    mix: float = Field(1.0, gt=0, le=1e6, description="α of the Beta distribution that Mixup draws from")
+    mix: float = Field(1.0, ge=1e-3, le=1e6, description="α of the Beta distribution that Mixup draws from")
 
     explorer: str = Field("reinforce", description="what makes the views")
     explorer_options: dict[str, Any] = Field(

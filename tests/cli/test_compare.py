@@ -149,7 +149,7 @@ def test_a_toml_file_gives_data_and_shared_settings(tmp_path: Path, capsys: pyte
         (["--set", "speed=1"], "--set: speed is not a setting; the settings are hidden_channels"),
         (["--set", "seed=1"], "--set: seed differs between arms or runs; give --seeds."),
         (["--set", "backbone=gcn"], "--set: backbone differs between arms or runs; give --backbones."),
-        (["--set", "epochs=0"], "arm 'ERM': epochs is 0; it should be greater than or equal to 1."),
+        (["--set", "epochs=0"], "--set: epochs is 0; it should be greater than or equal to 1."),
         (["--methods", "erm", "--set", "beta=1.0"], "beta: means nothing to any of the arms; leave it out."),
         (["--space", "gone.toml"], "gone.toml: there is no such file."),
         (["--space", "gone.toml", "--tune", 0], "there is no such file"),
@@ -195,3 +195,23 @@ def test_ways_of_using_the_unlabelled_tests_are_planned() -> None:
 def test_ensembles_are_asked_for_by_a_number() -> None:
     assert planned(ensemble=3).ensemble == 3
     assert planned().ensemble == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--explorers", "gradient,random", "--set", "explorer_options={candidates=5}"),
+         "arm 'EERM random': explorer 'random' has no option candidates"),
+        (("--explorers", "mixed", "--backbones", "gcn,mlp"),
+         "arm 'EERM mixed, mlp': explorer is 'mixed', which follows the risk along edges, and backbone 'mlp'"),
+        (("--explorers", "features", "--set", "explorer_options={kind=[1]}"), "explorer kind is [1]; expected one of"),
+        (("--set", "epochs=x"), "--set: epochs is 'x'"),
+    ],
+)  # fmt: skip
+def test_an_arm_that_would_fail_is_refused_first(
+    options: tuple[str, ...], expected: str, graphshift: Any, tmp_path: Path
+) -> None:
+    answer = graphshift("compare", "planted", "-o", "nodes=60", *options, "--out", tmp_path / "s")
+    assert answer.status == 2
+    assert expected in answer.err
+    assert not (tmp_path / "s").exists()

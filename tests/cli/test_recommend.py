@@ -104,3 +104,17 @@ def test_a_folder_with_something_else_is_left_alone(graphshift: Any, tmp_path: P
     answer = graphshift("recommend", *DATA, "--out", tmp_path / "r")
     assert answer.status == 2
     assert "holds another study; choose another --out" in answer.err
+
+
+def test_settings_of_a_file_that_no_arm_has_are_set_aside(graphshift: Any, tmp_path: Path) -> None:
+    (tmp_path / "f.toml").write_text(
+        'dataset = "planted"\nmethod = "vrex"\npenalty = 10.0\n[options]\nnodes = 60\nenvironments = 4\n'
+    )
+    answer = graphshift("recommend", tmp_path / "f.toml", "--out", tmp_path / "r")
+    assert answer.status == 0
+    assert f"{tmp_path / 'f.toml'}: penalty: not used here: no arm has them" in answer.err
+    (tmp_path / "f.toml").write_text('dataset = "planted"\nepochs = "x"\n')
+    wrong = graphshift("recommend", tmp_path / "f.toml", "--out", tmp_path / "s")
+    assert wrong.status == 2
+    assert f"{tmp_path / 'f.toml'}: epochs is 'x'" in wrong.err
+    assert "timing" not in wrong.err

@@ -7,7 +7,7 @@ import graphshift as gs
 from graphshift import explorers
 from graphshift.backbones import SAGE
 from graphshift.errors import GraphshiftError
-from graphshift.explorers import Gradient, Random
+from graphshift.explorers import Gradient, Random, SharedRisk
 from graphshift.graphs import Graph
 from reference import KINDS, random_data
 
@@ -167,3 +167,14 @@ def test_a_pair_that_a_later_step_flips_back_was_never_flipped(monkeypatch):
     both = {2 * 24 + 3, 3 * 24 + 2} if graph.undirected else {2 * 24 + 3}
     assert set(view.flips.tolist()) == both
     assert set(view.graph.keys.tolist()) ^ set(graph.keys.tolist()) == both
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+def test_a_budget_above_what_was_tried_asks_for_no_more_room(native: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHSHIFT_NATIVE", native)
+    (environment,) = gs.load("planted-structure", nodes=60).train
+    model = gs.ERM("sage", epochs=2, hidden_channels=4, selection="last").fit(environment)
+    risk = SharedRisk(lambda graph: environment.risk(model.backbone_(environment.x, graph)))
+    explorer = Gradient(1, aim="raise", budget=99_999_999_999)
+    view = explorer.propose(environment.graph, risk)
+    assert 0 < view.flips.numel() <= environment.graph.num_edges + 2 * 2 * 60

@@ -6,8 +6,9 @@ import itertools
 
 import pytest
 import torch
+from torch_geometric.data import Data
 
-from graphshift.environments import Environment
+from graphshift.environments import Environment, as_environments
 from graphshift.errors import GraphshiftError
 from graphshift.methods.groups import divided
 from graphshift.sparse import Sparse
@@ -92,3 +93,22 @@ def test_what_cannot_be_grouped_says_why() -> None:
 
 def _masked(e: Environment, mask: torch.Tensor) -> Environment:
     return e.replace(mask=mask)
+
+
+@pytest.mark.parametrize("shape", [(50, 300), (2, 5), (6, 40)])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_by_features_with_more_columns_than_nodes(shape: tuple[int, int], sparse: bool) -> None:
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    data = Data(x=x.to_sparse() if sparse else x, edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.arange(len(x)) % 2)
+    (parts,) = divided(as_environments(data, name="train"), "features", 2)
+    along = (x - x.mean(0)).double() @ torch.linalg.svd((x - x.mean(0)).double())[2][0]
+    expected = {frozenset(part.tolist()) for part in along.argsort().tensor_split(2)}
+    assert len(x) % 2 or {frozenset(part.tolist()) for part in parts} == expected
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_that_do_not_vary_are_named(sparse: bool) -> None:
+    x = torch.full((30, 3), 0.1)
+    data = Data(x=x.to_sparse() if sparse else x, edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.arange(30) % 2)
+    with pytest.raises(GraphshiftError, match="the features of training graph 'train' do not vary"):
+        divided(as_environments(data, name="train"), "features")

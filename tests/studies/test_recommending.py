@@ -21,6 +21,7 @@ from graphshift.studies.recommending import (
     chosen_size,
     criteria,
     differences,
+    idle_in_all_arms,
     plan_of,
     recommend,
     seconds_an_epoch,
@@ -192,3 +193,14 @@ def test_tests_choose_nothing(study: Study) -> None:
             chosen["tests"] = dict.fromkeys(chosen["tests"], i % 7 / 7)
     other = Study(study.plan, study.facts, records, study.summary)
     assert [recommend(other, name) for name in criteria(other)] == plain
+
+
+def test_a_backbone_without_edges_is_given_no_explorer_of_edges(data: gs.ShiftDataset) -> None:
+    names = [arm.name for arm in candidates(data, {"backbone": "mlp"})]
+    assert [name for name in names if "mlp" in name] == ["ERM, mlp", "EERM features, mlp"]
+    check(plan_of("planted", OPTIONS, data, Size(1, 0, 1), {"backbone": "mlp"}), data)
+
+
+def test_settings_of_other_methods_and_explorers_are_known_as_such() -> None:
+    common = {"penalty": 10.0, "explorer_lr": 0.1, "beta": 1.0, "edits_per_node": 2, "lr": 0.1, "backbone": "gcn"}
+    assert idle_in_all_arms(common) == ["penalty", "explorer_lr"]

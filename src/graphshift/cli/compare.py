@@ -185,8 +185,8 @@ def toml_study(path: Path, instead: Mapping[str, str]) -> tuple[str, dict[str, A
 
 
 def _settings(given: dict[str, Any], where: str, instead: Mapping[str, str]) -> dict[str, Any]:
-    """Settings by their full names; those that make arms are refused."""
-    from graphshift.settings import Settings
+    """Settings by their full names, checked; those that make arms are refused."""
+    from graphshift.settings import Settings, validated
 
     aliases = {short: long for long, short in SHORT.items()}
     found = {aliases.get(name, name): value for name, value in given.items()}
@@ -196,6 +196,7 @@ def _settings(given: dict[str, Any], where: str, instead: Mapping[str, str]) -> 
         if name not in Settings.model_fields:
             known = ", ".join(setting for setting in Settings.model_fields if setting not in instead)
             raise GraphshiftError(f"{where}{name} is not a setting; the settings are {known}.")
+    validated(found, where=where)
     return found
 
 

@@ -57,6 +57,9 @@ def recommend(
     given = dataset
     if dataset.endswith(".toml"):
         dataset, options, common = toml_study(Path(dataset), _COMPARED)
+        if idle := recommending.idle_in_all_arms(common):
+            print(f"graphshift: note: {given}: {', '.join(idle)}: not used here: no arm has them.", file=sys.stderr)
+        common = {name: value for name, value in common.items() if name not in idle}
     options |= dataset_options(dataset, option, data_dir)
     folder = out or Path("recommend") / dataset
     data = load_data(dataset, options, None)

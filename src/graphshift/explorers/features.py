@@ -59,7 +59,7 @@ class FeatureExplorer(Explorer):
         seed: int = 0,
     ) -> None:  # fmt: skip
         super().__init__(seed=seed)
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise GraphshiftError(f"explorer kind is {kind!r}; expected one of {', '.join(KINDS)}.")
         if bound is not None and not 0 < bound <= (1e6 if kind == "shift" else 1):
             most = "a positive number" if kind == "shift" else "a number above 0, at most 1"

@@ -213,7 +213,7 @@ def _by_weights(
     pairs, edges = rows * n + drawn.long(), graph.pattern.row.long() * n + graph.pattern.col.long()
     keys = torch.unique(torch.cat([pairs, reverse(pairs, n)]) if both else pairs)
     fresh = keys[~torch.isin(keys, edges)]
-    wider = graph.flip(fresh)
+    wider = graph.flip(fresh, undirected=both)
     weight = torch.ones(wider.num_edges) if wider.weight is None else wider.weight.clone()
     weight[torch.searchsorted(wider.keys, fresh)] = 0.0
     weight.requires_grad_()

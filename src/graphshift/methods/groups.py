@@ -7,6 +7,7 @@ from typing import Any
 
 import scipy.sparse
 import torch
+from scipy.sparse.linalg import ArpackError
 from sklearn.decomposition import PCA
 from torch import Tensor
 
@@ -74,12 +75,18 @@ def _by_features(environment: Environment) -> Tensor:
     x = environment.x
     if environment.num_features == 1:
         return (x.to_dense() if isinstance(x, Sparse) else x).squeeze(1)
-    matrix: Any = x.cpu().numpy() if isinstance(x, Tensor) else _csr(x)
-    # ARPACK takes sparse matrices and centres them without filling them in.
-    found = PCA(1, svd_solver="arpack", random_state=0).fit_transform(matrix)
-    return torch.from_numpy(found).squeeze(1).to(environment.mask.device)
+    matrix: Any = x.cpu().double().numpy() if isinstance(x, Tensor) else _csr(x)
+    try:
+        # ARPACK takes sparse matrices and centres them without filling them in.
+        found = PCA(1, svd_solver="arpack", random_state=0).fit_transform(matrix)
+    except (ArpackError, ValueError):
+        raise GraphshiftError(
+            f"group_by is 'features' and the features of training graph {environment.name!r} do not vary; expected "
+            "columns that differ between nodes: give others, or group_by 'degree'."
+        ) from None
+    return torch.from_numpy(found[:, 0].copy()).to(environment.mask.device)  # ARPACK may hand back a reversed view
 
 
 def _csr(x: Sparse) -> scipy.sparse.csr_array:
-    parts = (part.cpu().numpy() for part in (x.value, x.pattern.col, x.pattern.rowptr))
+    parts = (part.cpu().numpy() for part in (x.value.double(), x.pattern.col, x.pattern.rowptr))
     return scipy.sparse.csr_array(tuple(parts), shape=x.shape)

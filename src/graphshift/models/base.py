@@ -128,10 +128,10 @@ class Model(Predictor, BaseEstimator):
         for mode in modes if environments else ():
             scores, labels = [], []
             for environment in environments:
-                assert environment.y is not None
+                self._check_width(environment)
                 output = self._output(environment.to(self._device()), parts_of(mode or None))
                 scores.append(self.task_.class_scores(output)[environment.counted.cpu()])
-                labels.append(environment.y[environment.counted].cpu())
+                labels.append(environment.labels.cpu())
             self.calibrations_[mode] = calibrated_to(scores, labels, self.prior_)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:

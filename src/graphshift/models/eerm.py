@@ -100,13 +100,14 @@ class EERM(Model):
             raise GraphshiftError(f"explorer is {self.explorer!r}; expected one of {', '.join(EXPLORERS)}.")
         return EERMMethod(
             backbone,
-            lambda m, k: self._make_explorer(settings, k, derive_seed(settings.seed, 2, m, k)),
+            lambda m, k: self.make_explorer(settings, k, derive_seed(settings.seed, 2, m, k)),
             explorers=settings.explorers, inner_steps=settings.inner_steps, beta=settings.beta,
             beta_end=settings.beta_end, credit=settings.credit, reset_explorers=settings.reset_explorers,
             low_memory=settings.low_memory, lr=settings.lr, weight_decay=settings.weight_decay, clip=settings.clip,
         )  # fmt: skip
 
-    def _make_explorer(self, settings: Settings, k: int, seed: int) -> Explorer:
+    def make_explorer(self, settings: Settings, k: int, seed: int) -> Explorer:
+        """Explorer k of a training graph; options that it has not are refused."""
         if not isinstance(self.explorer, str):
             return self.explorer(seed)
         offered: dict[str, Any] = {

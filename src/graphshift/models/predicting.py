@@ -97,17 +97,20 @@ class Predictor(ABC):
     def _output(self, environment: Environment, parts: Sequence[str]) -> Tensor:
         """For every node, ``[nodes, out_channels]``."""
 
+    def _check_width(self, environment: Environment) -> None:
+        if environment.num_features != self.n_features_in_:
+            raise GraphshiftError(
+                f"environment {environment.name!r} has {environment.num_features} features and the model was "
+                f"trained with {self.n_features_in_}; give the same columns in the same order."
+            )
+
     def _each(
         self, graphs: Graphs, measure: Callable[[Environment, Tensor], Any], adapt: str | None, *, labelled: bool = True
     ) -> Any:  # fmt: skip
         self._check_fitted()
         parts, results = self._checked(adapt), {}
         for environment in as_environments(graphs, self.task_, labelled=labelled):
-            if environment.num_features != self.n_features_in_:
-                raise GraphshiftError(
-                    f"environment {environment.name!r} has {environment.num_features} features and the model was "
-                    f"trained with {self.n_features_in_}; give the same columns in the same order."
-                )
+            self._check_width(environment)
             if environment.name in results:
                 raise GraphshiftError(f"two environments are called {environment.name!r}; names must differ.")
             environment = environment.to(self._device())

@@ -206,6 +206,7 @@ def best(
     nodes = rowptr.numel() - 1
     arrays = [t.contiguous() for t in (rowptr, col, of_edges)]
     drawn, of_drawn = drawn.contiguous(), of_drawn.contiguous()
+    budget = min(budget, of_edges.numel() + of_drawn.numel())  # no more pairs than were tried
     first, columns = torch.empty(nodes + 1, dtype=torch.int32), torch.empty(budget, dtype=torch.int32)
     room = [
         torch.empty(size, dtype=torch.int32) for size in (2 * 4096, of_edges.numel() + of_drawn.numel() + 1, 1 << 19)

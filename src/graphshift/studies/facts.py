@@ -17,13 +17,16 @@ from graphshift.errors import GraphshiftError
 from graphshift.explorers import EXPLORERS
 from graphshift.fitting import complete_settings
 from graphshift.metrics import METRICS
-from graphshift.models import new_backbone
+from graphshift.models import EERM, make_model, new_backbone
 from graphshift.randomness import isolated
 from graphshift.settings import Settings
 from graphshift.sparse import Sparse
 from graphshift.studies.plan import Arm, Plan
 
 __all__ = ["Facts", "check", "load_data"]
+
+#: Explorers that need a backbone whose risk depends on edges.
+_FOLLOW_EDGES = ("gradient", "mixed")
 
 
 @dataclass(frozen=True)
@@ -117,10 +120,27 @@ def check(plan: Plan, data: ShiftDataset) -> Facts:
                 raise GraphshiftError(f"arm {arm.name!r}: {what} is {value!r}; expected one of {', '.join(known)}.")
         with isolated(0, torch.device("cpu")):  # its options fit, or it says so
             new_backbone(settings.backbone, settings, data.train[0].num_features, data.task)
+        _check_explorer(arm, settings)
         for name, values in (arm.space or {}).items():
             for value in values:
                 facts.settings(arm, {name: value})
     return facts
+
+
+def _check_explorer(arm: Arm, settings: Settings) -> None:
+    """An arm whose every fit would fail is no arm."""
+    model = make_model(settings)
+    if not isinstance(model, EERM):
+        return
+    try:
+        model.make_explorer(settings, 0, 0)
+    except GraphshiftError as error:
+        raise GraphshiftError(f"arm {arm.name!r}: {error}") from None
+    if settings.explorer in _FOLLOW_EDGES and settings.backbone == "mlp":
+        raise GraphshiftError(
+            f"arm {arm.name!r}: explorer is {settings.explorer!r}, which follows the risk along edges, and backbone 'mlp' "
+            "uses none; leave one of them out, or compare them in two studies."
+        )
 
 
 def check_data_seeds(plan: Plan) -> None:

@@ -22,7 +22,7 @@ from graphshift.studies.statistics import Difference, compare, share_a_pair
 
 __all__ = [
     "CRITERIA", "RULES", "Recommendation", "Size", "beyond_chance", "candidates", "chosen_size", "criteria",
-    "differences", "plan_of", "recommend", "seconds_an_epoch",
+    "differences", "idle_in_all_arms", "plan_of", "recommend", "seconds_an_epoch",
 ]  # fmt: skip
 
 #: Explorers that are tried, and what kind of shift each is for.
@@ -94,7 +94,8 @@ def candidates(data: ShiftDataset, common: Mapping[str, Any] | None = None) -> l
     shared = {name: value for name, value in (common or {}).items() if name not in apart}
     options = {name: value for name, value in (common or {}).items() if name == "backbone_options"}
     own = str((common or {}).get("backbone", data.defaults.get("backbone", "gcn")))
-    arms = crossed_arms(["erm", "eerm"], [own], list(EXPLORERS), common=shared | options)
+    useful = [name for name in EXPLORERS if own != "mlp" or name == "features"]  # no edit of edges reaches an MLP
+    arms = crossed_arms(["erm", "eerm"], [own], useful, common=shared | options)
     if own != "sage":
         arms += crossed_arms(["erm", "eerm"], ["sage"], list(EXPLORERS), common=shared)
     if own != "mlp":
@@ -105,6 +106,12 @@ def candidates(data: ShiftDataset, common: Mapping[str, Any] | None = None) -> l
     return [
         Arm(a.name, {**a.settings, **explorer}, a.space) if a.settings.get("explorer") == named else a for a in arms
     ]
+
+
+def idle_in_all_arms(common: Mapping[str, Any]) -> list[str]:
+    """Settings that mean nothing to any candidate, as another method's: a file may have them for its own fits."""
+    tried = [("erm", ""), *(("eerm", explorer) for explorer in EXPLORERS)]
+    return [name for name in common if not any(fits(name, *arm) for arm in tried)]
 
 
 def seconds_an_epoch(arms: Sequence[Arm], data: ShiftDataset, facts: Facts, threads: int) -> dict[str, float]:

@@ -1,0 +1,60 @@
+"""When validation cannot tell methods apart, take them all: the mean of one model of every arm of a finished study.
+
+python examples/committee.py                                               # a small study of its own
+python examples/committee.py results/twitch-gcn/wide --data-dir DIR --out committee.json
+"""
+
+import argparse
+import json
+from itertools import product
+from pathlib import Path
+from statistics import fmean, stdev
+
+import graphshift as gs
+from graphshift.models import make_model
+from graphshift.settings import validated
+from graphshift.studies import Plan, crossed_arms, run_study
+
+options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+options.add_argument("study", nargs="?", type=Path, help="a study's folder, of `graphshift compare` or `reproduce`")
+options.add_argument("--data-dir", help="where the raw files of the study's dataset are")
+options.add_argument("--out", type=Path, help="write the scores there as JSON")
+given = options.parse_args()
+
+if given.study is None:
+    given.study = Path("committee-study")
+    arms = crossed_arms(["erm", "mixup", "coral"], ["gcn", "sage"], [], common={"epochs": 30})
+    run_study(Plan("planted", arms, range(2), {"nodes": 200}, trials=2), given.study, workers=0)
+
+summary, plan = (json.loads((given.study / name).read_text()) for name in ("summary.json", "plan.json"))
+complete = {arm["name"]: arm["complete"] for arm in plan["arms"]}
+chosen = {arm["arm"]: arm["chosen"] for arm in summary["arms"] if arm["arm"] in complete and arm["selection"] == "val"}
+folder = {"data_dir": given.data_dir} if given.data_dir else {}
+
+rows = []
+for data_seed, seed in product(summary["data_seeds"] or [None], summary["seeds"]):
+    drawn = {} if data_seed is None else {"data_seed": data_seed}
+    data = gs.load(summary["dataset"], **summary["options"], **folder, **drawn)
+    members = [
+        make_model(validated({**complete[name], **tuned, "seed": seed})).fit(data.train, data.val)
+        for name, tuned in chosen.items()
+    ]
+    committee = gs.Ensemble(members)
+    val, tests = fmean(committee.score(data.val).values()), committee.score(data.tests)
+    rows.append({"data_seed": data_seed, "seed": seed, "val": val, "tests": tests})
+    print(
+        f"seed {seed}: {len(members)} members, validation {100 * val:.2f}, mean test {100 * fmean(tests.values()):.2f}"
+    )
+
+for name, values in {
+    "validation": [row["val"] for row in rows],
+    "mean test": [fmean(row["tests"].values()) for row in rows],
+    "worst test": [min(row["tests"].values()) for row in rows],
+}.items():
+    print(f"{name} ({summary['metric']}, %): {100 * fmean(values):.1f} ± {100 * stdev(values):.1f}")
+best = max((arm for arm in summary["arms"] if arm["selection"] == "val"), key=lambda arm: arm["val"]["mean"])
+print(f"best of the study on validation: {best['arm']}, {100 * best['val']['mean']:.1f} there", end=" and ")
+print(f"{100 * best['mean_test']['mean']:.1f} on the tests")
+if given.out is not None:
+    about = {"study": given.study.name, "dataset": summary["dataset"], "metric": summary["metric"]}
+    given.out.write_text(json.dumps(about | {"arms": list(chosen), "runs": rows}, indent=1) + "\n")
