@@ -13,7 +13,7 @@ from statistics import fmean, stdev
 import graphshift as gs
 from graphshift.models import make_model
 from graphshift.settings import validated
-from graphshift.studies import Plan, crossed_arms, run_study
+from graphshift.studies import Plan, compare, crossed_arms, flat, run_study
 
 options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 options.add_argument("study", nargs="?", type=Path, help="a study's folder, of `graphshift compare` or `reproduce`")
@@ -33,7 +33,7 @@ folder = {"data_dir": given.data_dir} if given.data_dir else {}
 
 rows = []
 for data_seed, seed in product(summary["data_seeds"] or [None], summary["seeds"]):
-    drawn = {} if data_seed is None else {"data_seed": data_seed}
+    drawn = {} if data_seed is None else {"seed": data_seed}
     data = gs.load(summary["dataset"], **summary["options"], **folder, **drawn)
     members = [
         make_model(validated({**complete[name], **tuned, "seed": seed})).fit(data.train, data.val)
@@ -41,7 +41,8 @@ for data_seed, seed in product(summary["data_seeds"] or [None], summary["seeds"]
     ]
     committee = gs.Ensemble(members)
     val, tests = fmean(committee.score(data.val).values()), committee.score(data.tests)
-    rows.append({"data_seed": data_seed, "seed": seed, "val": val, "tests": tests})
+    made_from = plan["data"]["data_seed"] if data_seed is None else data_seed
+    rows.append({"data_seed": made_from, "seed": seed, "val": val, "tests": tests})
     print(
         f"seed {seed}: {len(members)} members, validation {100 * val:.2f}, mean test {100 * fmean(tests.values()):.2f}"
     )
@@ -53,8 +54,17 @@ for name, values in {
 }.items():
     print(f"{name} ({summary['metric']}, %): {100 * fmean(values):.1f} ± {100 * stdev(values):.1f}")
 best = max((arm for arm in summary["arms"] if arm["selection"] == "val"), key=lambda arm: arm["val"]["mean"])
-print(f"best of the study on validation: {best['arm']}, {100 * best['val']['mean']:.1f} there", end=" and ")
-print(f"{100 * best['mean_test']['mean']:.1f} on the tests")
+print(
+    f"best of the study on validation: {best['arm']}, {100 * best['val']['mean']:.2f} there and "
+    f"{100 * best['mean_test']['mean']:.2f} on the tests"
+)
+scored = flat([json.loads(line) for line in (given.study / "results.jsonl").read_text().splitlines()], "val")
+for row in rows:
+    mean, worst = fmean(row["tests"].values()), min(row["tests"].values())
+    scored.append({**row, "arm": "the committee", "metric": summary["metric"], "mean": mean, "worst": worst})
+first = summary["arms"][0]["arm"]
+for other in dict.fromkeys(arm["arm"] for arm in summary["arms"] if arm["arm"] in (first, f"{first}, × 5")):
+    print(compare(scored, "the committee", other).sentence())
 if given.out is not None:
     about = {"study": given.study.name, "dataset": summary["dataset"], "metric": summary["metric"]}
     given.out.write_text(json.dumps(about | {"arms": list(chosen), "runs": rows}, indent=1) + "\n")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from pathlib import Path
+from statistics import fmean, stdev
 from types import ModuleType
 
 import pytest
@@ -15,7 +17,7 @@ from graphshift.paper.reproducing import finished, settings_of
 from graphshift.report.benchmark_tables import study_benchmark
 from graphshift.report.paper_tables import exploring_table, rates_table, short_tables
 from graphshift.report.study_tables import markdown_table
-from graphshift.studies import flat
+from graphshift.studies import compare, flat
 from graphshift.studies.ledger import Ledger
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -96,3 +98,22 @@ def test_every_figure_of_a_page_is_there(path: Path) -> None:
     names = [name for name, _ in fill().FIGURE.findall(page)]
     assert names
     assert all((ROOT / "docs/images/reproduction" / name).is_file() for name in names)
+
+
+def test_the_page_has_the_committees_scores() -> None:
+    place = RESULTS / "twitch-gcn/wide"
+    runs = json.loads((place / "committee.json").read_text(encoding="utf-8"))["runs"]
+    page = (ROOT / "docs/benchmark.md").read_text(encoding="utf-8")
+    rows = [
+        {**run, "arm": "the committee", "metric": "roc_auc", "mean": fmean(run["tests"].values()),
+         "worst": min(run["tests"].values())}
+        for run in runs
+    ]  # fmt: skip
+    for label, key in (("validation", "val"), ("mean test", "mean"), ("worst test", "worst")):
+        values = [row[key] for row in rows]
+        assert f"\n{label} (roc_auc, %): {100 * fmean(values):.1f} ± {100 * stdev(values):.1f}\n" in page
+    scored = [*rows, *flat(list(Ledger(place / "results.jsonl").records.values()), "val")]
+    for other in ("ERM, gcn", "ERM, gcn, × 5"):
+        assert compare(scored, "the committee", other).sentence() in page
+    best = max(row["val"]["mean"] for row in json.loads((place / "summary.json").read_text(encoding="utf-8"))["arms"])
+    assert best < fmean(run["val"] for run in runs)  # validation chooses the committee
