@@ -138,8 +138,8 @@ def _check_explorer(arm: Arm, settings: Settings) -> None:
         raise GraphshiftError(f"arm {arm.name!r}: {error}") from None
     if settings.explorer in _FOLLOW_EDGES and settings.backbone == "mlp":
         raise GraphshiftError(
-            f"arm {arm.name!r}: explorer is {settings.explorer!r}, which follows the risk along edges, and backbone 'mlp' "
-            "uses none; leave one of them out, or compare them in two studies."
+            f"arm {arm.name!r}: explorer is {settings.explorer!r}, which follows the risk along edges, and backbone "
+            "'mlp' uses none; leave one of them out, or compare them in two studies."
         )
 
 
