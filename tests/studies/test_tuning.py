@@ -55,7 +55,7 @@ def test_a_space_beyond_reason_is_refused() -> None:
 
 
 def test_every_arm_has_the_same_budget_and_the_same_fresh_seeds() -> None:
-    study = plan(arms=crossed_arms(["erm", "eerm"], ["gcn", "mlp"], ["reinforce", "gradient"]), trials=24)
+    study = plan(arms=crossed_arms(["erm", "eerm"], ["gcn", "sage"], ["reinforce", "gradient"]), trials=24)
     agenda = Agenda(study, check(study, load_data("planted", OPTIONS, None)))
     seeds = {}
     for arm in study.arms:
