@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import graphshift as gs
-from graphshift import explorers
+from graphshift import explorers, native
 from graphshift.backbones import SAGE
 from graphshift.errors import GraphshiftError
 from graphshift.explorers import Gradient, Random, SharedRisk
@@ -169,9 +169,10 @@ def test_a_pair_that_a_later_step_flips_back_was_never_flipped(monkeypatch):
     assert set(view.graph.keys.tolist()) ^ set(graph.keys.tolist()) == both
 
 
-@pytest.mark.parametrize("native", ["0", "1"])
-def test_a_budget_above_what_was_tried_asks_for_no_more_room(native: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRAPHSHIFT_NATIVE", native)
+@pytest.mark.parametrize("kernels", [True, False])
+def test_a_budget_above_what_was_tried_asks_for_no_more_room(kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not kernels:
+        monkeypatch.setattr(native, "fits", lambda *_, **__: False)
     (environment,) = gs.load("planted-structure", nodes=60).train
     model = gs.ERM("sage", epochs=2, hidden_channels=4, selection="last").fit(environment)
     risk = SharedRisk(lambda graph: environment.risk(model.backbone_(environment.x, graph)))

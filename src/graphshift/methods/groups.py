@@ -84,7 +84,7 @@ def _by_features(environment: Environment) -> Tensor:
             f"group_by is 'features' and the features of training graph {environment.name!r} do not vary; expected "
             "columns that differ between nodes: give others, or group_by 'degree'."
         ) from None
-    return torch.from_numpy(found[:, 0].copy()).to(environment.mask.device)  # ARPACK may hand back a reversed view
+    return torch.from_numpy(found[:, 0]).to(environment.mask.device)  # its columns are reversed, which torch refuses
 
 
 def _csr(x: Sparse) -> scipy.sparse.csr_array:
