@@ -20,6 +20,8 @@ options.add_argument("study", nargs="?", type=Path, help="a study's folder, of `
 options.add_argument("--data-dir", help="where the raw files of the study's dataset are")
 options.add_argument("--out", type=Path, help="write the scores there as JSON")
 given = options.parse_args()
+if given.out is not None and given.out.exists():
+    options.error(f"--out: {given.out} exists; choose another name.")
 
 if given.study is None:
     given.study = Path("committee-study")
@@ -29,6 +31,7 @@ if given.study is None:
 summary, plan = (json.loads((given.study / name).read_text()) for name in ("summary.json", "plan.json"))
 complete = {arm["name"]: arm["complete"] for arm in plan["arms"]}
 chosen = {arm["arm"]: arm["chosen"] for arm in summary["arms"] if arm["arm"] in complete and arm["selection"] == "val"}
+chosen = {name: tuned for name, tuned in chosen.items() if tuned is not None}  # an arm whose trials failed has no seat
 folder = {"data_dir": given.data_dir} if given.data_dir else {}
 
 rows = []
@@ -52,7 +55,8 @@ for name, values in {
     "mean test": [fmean(row["tests"].values()) for row in rows],
     "worst test": [min(row["tests"].values()) for row in rows],
 }.items():
-    print(f"{name} ({summary['metric']}, %): {100 * fmean(values):.1f} ± {100 * stdev(values):.1f}")
+    spread = f" ± {100 * stdev(values):.1f}" if len(values) > 1 else ""
+    print(f"{name} ({summary['metric']}, %): {100 * fmean(values):.1f}{spread}")
 best = max((arm for arm in summary["arms"] if arm["selection"] == "val"), key=lambda arm: arm["val"]["mean"])
 print(
     f"best of the study on validation: {best['arm']}, {100 * best['val']['mean']:.2f} there and "

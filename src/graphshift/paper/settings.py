@@ -134,7 +134,7 @@ def _methods(experiment: Experiment) -> _Made:
 
 
 def _wide(experiment: Experiment) -> _Made:
-    """The backbone is tuned with the method, for every arm alike; training ends when validation has long been better.
+    """The backbone is tuned with the method, for every arm alike; 50 epochs without a better score end a training.
 
     EERM with masked features is left out: of all arms of ``methods`` it was the lowest on validation.
     """
