@@ -17,7 +17,7 @@ help:
 	@echo "make docs   the documentation as a site in site/"
 	@echo "make clean  remove .venv and everything that was made"
 
-$(VENV)/.runtime: requirements.lock pyproject.toml $(wildcard src/graphshift/native/*.[ch])
+$(VENV)/.runtime: requirements.lock pyproject.toml $(wildcard src/graphshift/graph/kernels/*.[ch])
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

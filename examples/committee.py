@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import graphshift as gs
-from graphshift.models import make_model
-from graphshift.settings import validated
+from graphshift.estimators import make_model
+from graphshift.estimators.settings import validated
 from graphshift.studies import Plan, compare, crossed_arms, flat, run_study
 
 options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -38,9 +38,13 @@ dataset = gs.load("planted-structure", nodes=300)
 train, test = dataset.train[0].data, dataset.tests[-1].data
 module = EERMModule(GCN(train.num_features, 32, num_layers=2, out_channels=3))
 trainer = lightning.Trainer(
-    max_epochs=20, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+    max_epochs=20,
+    accelerator="cpu",
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
     enable_model_summary=False,
-)  # fmt: skip
+)
 trainer.fit(module, DataLoader([train], batch_size=1))
 accuracy = (module.model(test.x, test.edge_index).argmax(dim=1) == test.y).float().mean()
 print(f"variance of the risks {trainer.callback_metrics['variance']:.2e}, accuracy on the last test {accuracy:.2f}")

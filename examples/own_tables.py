@@ -44,9 +44,14 @@ with tempfile.TemporaryDirectory() as name:
     old, new, saved = (Path(name) / part for part in ("old", "new", "model"))
     make_tables(old, ["DE", "AT", "FR", "ES", "PT"], seed=0)
     data = from_tables(
-        old / "nodes.csv", old / "edges.csv", label="vote",
-        environments="country", train=["DE", "AT"], val=["FR"], tests=["ES", "PT"],
-    )  # fmt: skip
+        old / "nodes.csv",
+        old / "edges.csv",
+        label="vote",
+        environments="country",
+        train=["DE", "AT"],
+        val=["FR"],
+        tests=["ES", "PT"],
+    )
     preparation = data.facts["preparation"]
     print(data)
     print("features:", ", ".join(preparation.feature_names))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphshift.graphs import Graph
+from graphshift.graph.graph import Graph
 
 KINDS: dict[str, dict[str, Any]] = {
     "undirected": {},
@@ -19,9 +19,15 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def random_data(
-    num_nodes: int = 9, *, directed: bool = False, weighted: bool = False, features: int = 5, classes: int = 2,
-    density: float = 0.4, seed: int = 0,
-) -> Data:  # fmt: skip
+    num_nodes: int = 9,
+    *,
+    directed: bool = False,
+    weighted: bool = False,
+    features: int = 5,
+    classes: int = 2,
+    density: float = 0.4,
+    seed: int = 0,
+) -> Data:
     """A random graph with edges in random order; its last node is isolated. All classes occur."""
     generator = torch.Generator().manual_seed(seed)
     matrix = (torch.rand(num_nodes, num_nodes, generator=generator) < density).double()

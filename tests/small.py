@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 
-from graphshift.environments import Environment
+from graphshift.data.environment import Environment
+from graphshift.data.tasks import Task
 from graphshift.methods import Method
-from graphshift.tasks import Task
 from reference import random_data
 
 

@@ -36,7 +36,7 @@ def test_python_on_the_page_runs(page, tmp_path):
     code = "\n".join(blocks).replace("nodes=1000", "nodes=100")
     script = tmp_path / "page.py"
     script.write_text(
-        "import graphshift.settings as s\nimport graphshift.models as m\n"
+        "import graphshift.estimators.settings as s\nimport graphshift.estimators as m\n"
         "for model in (m.ERM, m.EERM):\n    model.__init__.__kwdefaults__['epochs'] = 3\n" + code,
         encoding="utf-8",
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphshift.cli.options import SHORT
-from graphshift.settings import OWNERS, Settings
+from graphshift.estimators.settings import OWNERS, Settings
 from graphshift.studies.space import METHOD_SPACES, PAPER_SPACE, paper_space
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -18,7 +18,7 @@ def test_every_public_name_resolves(name: str) -> None:
 
 def test_names_are_what_they_say() -> None:
     from graphshift.datasets import load
-    from graphshift.models import EERM, ERM, Model
+    from graphshift.estimators import EERM, ERM, Model
 
     assert gs.ERM is ERM
     assert gs.EERM is EERM

@@ -9,20 +9,32 @@ from typing import Any
 
 import pytest
 
-from graphshift.paper import EXPERIMENTS, ITEMS, Experiment, Item
+from graphshift.lab.paper import EXPERIMENTS, ITEMS, Experiment, Item
 from graphshift.studies import work
 
 #: Sixty nodes, two tests, three epochs; ERM has another learning rate in "the code".
 TINY = Experiment(
-    "tiny", "planted", "gcn", {"explorers": 2, "edits_per_node": 1, "beta": 1.0, "lr": 0.01, "explorer_lr": 0.01},
-    {"nodes": 60, "environments": 4, "degree": 4.0}, erm={"lr": 0.1}, code={"directed_edits": True},
-    common={"epochs": 3, "hidden_channels": 4}, seeds=1, data_seeds=2, trials=2,
+    "tiny",
+    "planted",
+    "gcn",
+    {"explorers": 2, "edits_per_node": 1, "beta": 1.0, "lr": 0.01, "explorer_lr": 0.01},
+    {"nodes": 60, "environments": 4, "degree": 4.0},
+    erm={"lr": 0.1},
+    code={"directed_edits": True},
+    common={"epochs": 3, "hidden_channels": 4},
+    seeds=1,
+    data_seeds=2,
+    trials=2,
     settings=("published", "paper", "fair", "ablation", "explorers"),
-)  # fmt: skip
+)
 ITEM = Item(
-    "fig99", "a tiny study", "EERM is above ERM.", ("tiny",), settings=("published", "fair"),
+    "fig99",
+    "a tiny study",
+    "EERM is above ERM.",
+    ("tiny",),
+    settings=("published", "fair"),
     shows=("tests", "spurious", "generators"),
-)  # fmt: skip
+)
 
 #: Of the published study: two arms, two data seeds, one seed. Of the fair one: three arms, two trials each, two draws.
 PUBLISHED_FITS, FAIR_FITS = 4, 12

@@ -12,9 +12,10 @@ OPTIONS = {"nodes": 60, "environments": 4, "degree": 4.0}
 TINY = {"epochs": 4, "hidden_channels": 4}
 ERM = Arm("ERM", {"method": "erm", **TINY}, {"lr": [0.01, 0.1]})
 RANDOM = Arm(
-    "EERM random", {"method": "eerm", "explorer": "random", "explorers": 2, **TINY},
+    "EERM random",
+    {"method": "eerm", "explorer": "random", "explorers": 2, **TINY},
     {"lr": [0.01, 0.1], "edits_per_node": [1, 2]},
-)  # fmt: skip
+)
 
 
 def plan(**changes: Any) -> Plan:

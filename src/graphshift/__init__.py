@@ -11,28 +11,39 @@ from typing import TYPE_CHECKING, Any
 from graphshift._version import __version__
 
 if TYPE_CHECKING:
-    from graphshift import backbones, explorers, methods, risks
+    from graphshift import backbones, explorers, methods
+    from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+    from graphshift.data.environment import Environment, ShiftDataset
+    from graphshift.data.tasks import Task
     from graphshift.datasets import DATASETS, load
     from graphshift.datasets.own import from_networkx, from_pyg
     from graphshift.datasets.tables.from_tables import from_tables
-    from graphshift.environments import Environment, ShiftDataset
-    from graphshift.errors import GraphshiftError, GraphshiftWarning
-    from graphshift.loading import load_model
-    from graphshift.models import CORAL, DANN, EERM, ERM, IRM, SRGNN, Ensemble, GroupDRO, Mixup, Model, VREx
-    from graphshift.risks import eerm_objective, variance
-    from graphshift.tasks import Task
-    from graphshift.training import Run
+    from graphshift.estimators import CORAL, DANN, EERM, ERM, IRM, SRGNN, Ensemble, GroupDRO, Mixup, Model, VREx
+    from graphshift.estimators.loading import load_model
+    from graphshift.methods import risks
+    from graphshift.methods.risks import eerm_objective, variance
+    from graphshift.training.loop import Run
 
 _HOMES = {
-    "CORAL": "models", "DANN": "models", "GroupDRO": "models", "IRM": "models", "Mixup": "models", "SRGNN": "models",
-    "VREx": "models", "Ensemble": "models", "DATASETS": "datasets", "EERM": "models", "ERM": "models",
-    "Environment": "environments",
-    "GraphshiftError": "errors", "GraphshiftWarning": "errors", "Model": "models", "Run": "training",
-    "ShiftDataset": "environments", "Task": "tasks", "eerm_objective": "risks",
-    "from_networkx": "datasets.own", "from_pyg": "datasets.own", "from_tables": "datasets.tables.from_tables",
-    "load": "datasets", "load_model": "loading", "variance": "risks",
-}  # fmt: skip
-_MODULES = ("backbones", "explorers", "methods", "risks")
+    **dict.fromkeys(("CORAL", "DANN", "EERM", "ERM", "IRM", "SRGNN", "GroupDRO", "Mixup", "VREx"), "estimators"),
+    "DATASETS": "datasets",
+    "Ensemble": "estimators",
+    "Environment": "data.environment",
+    "GraphshiftError": "core.errors",
+    "GraphshiftWarning": "core.errors",
+    "Model": "estimators",
+    "Run": "training.loop",
+    "ShiftDataset": "data.environment",
+    "Task": "data.tasks",
+    "eerm_objective": "methods.risks",
+    "from_networkx": "datasets.own",
+    "from_pyg": "datasets.own",
+    "from_tables": "datasets.tables.from_tables",
+    "load": "datasets",
+    "load_model": "estimators.loading",
+    "variance": "methods.risks",
+}
+_MODULES = {"backbones": "backbones", "explorers": "explorers", "methods": "methods", "risks": "methods.risks"}
 
 __all__ = [
     "CORAL",
@@ -65,12 +76,12 @@ __all__ = [
     "methods",
     "risks",
     "variance",
-]  # fmt: skip
+]
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return import_module(f"graphshift.{name}")
+        return import_module(f"graphshift.{_MODULES[name]}")
     if name in _HOMES:
         return getattr(import_module(f"graphshift.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'graphshift' has no attribute {name!r}")

@@ -11,9 +11,9 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from graphshift.backbones import BACKBONES, GCN, GCNII, Backbone, make_backbone
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 from graphshift.explorers import Random
-from graphshift.sparse import Sparse
+from graphshift.graph.sparse import Sparse
 from reference import KINDS, graph_of, random_data
 
 OPTIONS: dict[str, dict[str, Any]] = {"gat": {"heads": 2}, "gprgnn": {"hops": 3}}

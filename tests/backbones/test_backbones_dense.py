@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from graphshift.backbones import BACKBONES, Backbone
-from graphshift.graphs import Graph
+from graphshift.graph.graph import Graph
 from reference import KINDS, dense_normalised, dense_of, graph_of, random_data
 
 pytestmark = pytest.mark.usefixtures("float64")

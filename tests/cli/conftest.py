@@ -49,7 +49,7 @@ def graphshift(
 @pytest.fixture(scope="session")
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished run. Tests only read it."""
-    from graphshift.fitting import FitRequest, fit_in_folder
+    from graphshift.fitting.fit import FitRequest, fit_in_folder
 
     folder = tmp_path_factory.mktemp("fitted") / "run"
     given = {"method": "erm", "epochs": 2, "hidden_channels": 4}

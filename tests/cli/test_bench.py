@@ -10,12 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from bench_small import TINY, results_with
-from graphshift.benchmarks import memory
-from graphshift.benchmarks.bench import Bench
-from graphshift.benchmarks.outcome import Measurement
-from graphshift.benchmarks.parts import CHECKED, PARTS
-from graphshift.benchmarks.sizes import SIZES
 from graphshift.cli import app
+from graphshift.lab.bench import memory
+from graphshift.lab.bench.bench import Bench
+from graphshift.lab.bench.outcome import Measurement
+from graphshift.lab.bench.parts import CHECKED, PARTS
+from graphshift.lab.bench.sizes import SIZES
 
 
 @pytest.fixture(autouse=True)
@@ -61,11 +61,11 @@ def test_parts_can_be_run_alone_and_json_is_what_is_written(graphshift: Any) -> 
 
 
 def test_nothing_is_overwritten_without_being_asked(graphshift: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphshift.benchmarks.bars.floor.run", found(1.0))
+    monkeypatch.setattr("graphshift.lab.bench.bars.floor.run", found(1.0))
     run = ("bench", "--quick", "--only", "floor")
     assert graphshift(*run).status == 0
     before = Path("bench-output/results.json").read_bytes()
-    monkeypatch.setattr("graphshift.benchmarks.bars.floor.run", found(1.5))
+    monkeypatch.setattr("graphshift.lab.bench.bars.floor.run", found(1.5))
     answer = graphshift(*run)
     assert (answer.status, answer.out) == (2, "")
     assert answer.err.startswith("graphshift: bench-output: exists; nothing was changed.")
@@ -98,9 +98,9 @@ def test_ctrl_c_writes_what_was_measured(graphshift: Any, monkeypatch: pytest.Mo
         bench.measured("b", "half", 1.0)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("graphshift.benchmarks.bars.floor.run", found(1.0))
-    monkeypatch.setattr("graphshift.benchmarks.bars.gradient.run", found(1.0))
-    monkeypatch.setattr("graphshift.benchmarks.bars.exponent.run", stopped)
+    monkeypatch.setattr("graphshift.lab.bench.bars.floor.run", found(1.0))
+    monkeypatch.setattr("graphshift.lab.bench.bars.gradient.run", found(1.0))
+    monkeypatch.setattr("graphshift.lab.bench.bars.exponent.run", stopped)
     answer = graphshift("bench", "--quick", "--only", "bars")
     assert answer.status == 130
     told = "stopped in part exponent; what was measured before is written to bench-output."
@@ -114,7 +114,7 @@ def test_ctrl_c_before_anything_was_measured_leaves_nothing(graphshift: Any, mon
     def stopped(bench: Bench) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("graphshift.benchmarks.bars.floor.run", stopped)
+    monkeypatch.setattr("graphshift.lab.bench.bars.floor.run", stopped)
     answer = graphshift("bench", "--quick", "--only", "floor")
     assert answer.status == 130
     assert answer.err.endswith("stopped in part floor; nothing was written.\n")
@@ -137,7 +137,7 @@ def test_a_check_compares_with_committed_results(
         Measurement("a", "the thing", 1.0, bar=2.0, higher_is_better=higher), Measurement("b", "another", 1.0, bar=2.0)
     )
     Path("committed.json").write_text(json.dumps(committed))
-    monkeypatch.setattr("graphshift.benchmarks.bars.floor.run", found(new, higher=higher))
+    monkeypatch.setattr("graphshift.lab.bench.bars.floor.run", found(new, higher=higher))
     run = ("bench", "--quick", "--only", "floor", "--check", "committed.json")
     answer = graphshift(*run)
     assert answer.status == status
@@ -154,9 +154,7 @@ def test_a_check_compares_with_committed_results(
 def test_a_check_runs_the_smaller_bars(graphshift: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
     for name in PARTS:
-        monkeypatch.setattr(
-            f"graphshift.benchmarks.{PARTS[name].module}.run", lambda bench, name=name: ran.append(name)
-        )
+        monkeypatch.setattr(f"graphshift.lab.bench.{PARTS[name].module}.run", lambda bench, name=name: ran.append(name))
     Path("committed.json").write_text(json.dumps(results_with(Measurement("a", "the thing", 1.0, bar=2.0))))
     answer = graphshift("bench", "--check", "committed.json")
     assert ran == list(CHECKED)

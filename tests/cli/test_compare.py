@@ -10,15 +10,35 @@ from typing import Any
 import pytest
 
 from graphshift.cli.compare import _plan
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 from graphshift.studies import PAPER_SPACE, Plan, running
 from graphshift.studies.pool import Pool
 
 TINY = (
-    "compare", "planted", "-o", "nodes=60", "-o", "environments=4", "--explorers", "random", "--backbones", "gcn",
-    "--seeds", 2, "--tune", 2, "--set", "epochs=2", "--set", "explorers=2", "--set", "hidden=4", "--no-in-domain",
-    "--threads-per-worker", 1,
-)  # fmt: skip
+    "compare",
+    "planted",
+    "-o",
+    "nodes=60",
+    "-o",
+    "environments=4",
+    "--explorers",
+    "random",
+    "--backbones",
+    "gcn",
+    "--seeds",
+    2,
+    "--tune",
+    2,
+    "--set",
+    "epochs=2",
+    "--set",
+    "explorers=2",
+    "--set",
+    "hidden=4",
+    "--no-in-domain",
+    "--threads-per-worker",
+    1,
+)
 
 
 @pytest.fixture
@@ -29,10 +49,22 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def planned(dataset: str = "planted", **changes: Any) -> Plan:
     given: dict[str, Any] = {
-        "methods": "erm,eerm", "backbones": None, "explorers": "reinforce", "seeds": 5, "data_seeds": None, "tune": 24,
-        "repeats": 1, "space": None, "selections": "val", "in_domain": True, "adapt": None, "ensemble": 1,
-        "shared": None, "option": None, "data_dir": None,
-    }  # fmt: skip
+        "methods": "erm,eerm",
+        "backbones": None,
+        "explorers": "reinforce",
+        "seeds": 5,
+        "data_seeds": None,
+        "tune": 24,
+        "repeats": 1,
+        "space": None,
+        "selections": "val",
+        "in_domain": True,
+        "adapt": None,
+        "ensemble": 1,
+        "shared": None,
+        "option": None,
+        "data_dir": None,
+    }
     return _plan(dataset, **given | changes)
 
 
@@ -41,9 +73,17 @@ def test_a_study_is_printed_and_written(graphshift: Any, tmp_path: Path) -> None
     answer = graphshift(*TINY, "--out", tmp_path / "s")
     assert (answer.status, answer.err) == (0, "planted: 0 of 8 fits done\n")
     assert {path.name for path in (tmp_path / "s").iterdir()} == {
-        "plan.json", "results.jsonl", "provenance.json", "summary.json", "table.txt", "table.md", "table.tex",
-        "table.csv", "figures", "report.html",
-    }  # fmt: skip
+        "plan.json",
+        "results.jsonl",
+        "provenance.json",
+        "summary.json",
+        "table.txt",
+        "table.md",
+        "table.tex",
+        "table.csv",
+        "figures",
+        "report.html",
+    }
     summary = json.loads((tmp_path / "s" / "summary.json").read_text())
     for arm in summary["arms"]:
         (line,) = [line for line in answer.out.splitlines() if f"│ {arm['arm']} " in line]
@@ -106,9 +146,15 @@ def test_ctrl_c_says_how_to_go_on(graphshift: Any, tmp_path: Path, monkeypatch: 
 
 def test_options_make_the_plan() -> None:
     plan = planned(
-        backbones="gcn,gat", explorers="reinforce, gradient", seeds=20, data_seeds=3, selections="val,oracle",
-        shared=["epochs=100", "layers=3", "explorers=4", "explorer_lr=0.5"], option=["nodes=500"], in_domain=False,
-    )  # fmt: skip
+        backbones="gcn,gat",
+        explorers="reinforce, gradient",
+        seeds=20,
+        data_seeds=3,
+        selections="val,oracle",
+        shared=["epochs=100", "layers=3", "explorers=4", "explorer_lr=0.5"],
+        option=["nodes=500"],
+        in_domain=False,
+    )
     assert [arm.name for arm in plan.arms] == [
         f"{name}, {backbone}" for backbone in ("gcn", "gat") for name in ("ERM", "EERM reinforce", "EERM gradient")
     ]
@@ -200,14 +246,18 @@ def test_ensembles_are_asked_for_by_a_number() -> None:
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (("--explorers", "gradient,random", "--set", "explorer_options={candidates=5}"),
-         "arm 'EERM random': explorer 'random' has no option candidates"),
-        (("--explorers", "mixed", "--backbones", "gcn,mlp"),
-         "arm 'EERM mixed, mlp': explorer is 'mixed', which follows the risk along edges, and backbone 'mlp'"),
+        (
+            ("--explorers", "gradient,random", "--set", "explorer_options={candidates=5}"),
+            "arm 'EERM random': explorer 'random' has no option candidates",
+        ),
+        (
+            ("--explorers", "mixed", "--backbones", "gcn,mlp"),
+            "arm 'EERM mixed, mlp': explorer is 'mixed', which follows the risk along edges, and backbone 'mlp'",
+        ),
         (("--explorers", "features", "--set", "explorer_options={kind=[1]}"), "explorer kind is [1]; expected one of"),
         (("--set", "epochs=x"), "--set: epochs is 'x'"),
     ],
-)  # fmt: skip
+)
 def test_an_arm_that_would_fail_is_refused_first(
     options: tuple[str, ...], expected: str, graphshift: Any, tmp_path: Path
 ) -> None:

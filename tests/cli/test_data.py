@@ -103,8 +103,11 @@ def test_list_counts_what_is_there(run: Run, tiny: Path, tmp_path: Path) -> None
 def test_info(run: Run) -> None:
     found = run("info", "planted-structure", "-o", "nodes=80", "--json").json
     assert (found["dataset"], found["shift"], found["metric"], found["classes"]) == (
-        "planted-structure", "planted", "accuracy", 3,
-    )  # fmt: skip
+        "planted-structure",
+        "planted",
+        "accuracy",
+        3,
+    )
     assert [e["role"] for e in found["environments"]] == ["train", "val"] + ["tests"] * 8
     assert {e["nodes"] for e in found["environments"]} == {80}
     plain = run("info", "planted-structure", "-o", "nodes=80")

@@ -300,7 +300,7 @@ def test_an_error_of_ours_is_not_hidden(graphshift: Any, fitted: Path, monkeypat
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("graphshift.loading.load_model", broken)
+    monkeypatch.setattr("graphshift.estimators.loading.load_model", broken)
     with pytest.raises(RuntimeError, match="a bug"):
         graphshift("score", fitted, "planted")
 
@@ -319,7 +319,7 @@ def test_errors_from_below_end_with_one_message(
     def broken(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("graphshift.loading.load_model", broken)
+    monkeypatch.setattr("graphshift.estimators.loading.load_model", broken)
     answer = graphshift("score", fitted, "planted")
     assert answer.status == status
     assert answer.err.startswith(message)

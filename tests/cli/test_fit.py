@@ -10,12 +10,27 @@ from typing import Any
 import pytest
 
 import graphshift as gs
-from graphshift.settings import Settings, idle_settings
+from graphshift.estimators.settings import Settings, idle_settings
 
 KEYS = {
-    "dataset", "method", "backbone", "seed", "metric", "selection", "best_epoch", "val", "tests", "majority", "seconds",
-    "seconds_per_epoch", "peak_rss_mb", "estimated_mb", "low_memory", "version", "selection_score",
-}  # fmt: skip
+    "dataset",
+    "method",
+    "backbone",
+    "seed",
+    "metric",
+    "selection",
+    "best_epoch",
+    "val",
+    "tests",
+    "majority",
+    "seconds",
+    "seconds_per_epoch",
+    "peak_rss_mb",
+    "estimated_mb",
+    "low_memory",
+    "version",
+    "selection_score",
+}
 ERM = ("fit", "planted", "--method", "erm", "-o", "nodes=60", "--epochs", 2, "--hidden", 4)
 Files = Callable[[Path], dict[str, bytes]]
 
@@ -59,12 +74,33 @@ def test_a_terminal_gets_a_bar_with_numbers(graphshift: Any, tmp_path: Path, mon
 
 def test_every_setting_has_an_option(graphshift: Any, tmp_path: Path) -> None:
     given = {
-        "method": "eerm", "backbone": "gat", "hidden": 3, "layers": 3, "dropout": 0.1, "backbone-option": "heads=2",
-        "epochs": 1, "lr": 0.2, "weight-decay": 0.3, "clip": 4.0, "selection": "id_val", "patience": 5, "device": "cpu",
-        "seed": 6, "explorer": "reinforce", "explorers": 2, "edits-per-node": 1, "inner-steps": 2, "beta": 7.0,
-        "beta-end": 8.0, "explorer-lr": 0.9, "explorer-optimizer": "sgd", "explorer-weight-decay": 0.11,
-        "explorer-baseline": 0.12, "credit": "difference", "explorer-option": "baseline=0.5",
-    }  # fmt: skip
+        "method": "eerm",
+        "backbone": "gat",
+        "hidden": 3,
+        "layers": 3,
+        "dropout": 0.1,
+        "backbone-option": "heads=2",
+        "epochs": 1,
+        "lr": 0.2,
+        "weight-decay": 0.3,
+        "clip": 4.0,
+        "selection": "id_val",
+        "patience": 5,
+        "device": "cpu",
+        "seed": 6,
+        "explorer": "reinforce",
+        "explorers": 2,
+        "edits-per-node": 1,
+        "inner-steps": 2,
+        "beta": 7.0,
+        "beta-end": 8.0,
+        "explorer-lr": 0.9,
+        "explorer-optimizer": "sgd",
+        "explorer-weight-decay": 0.11,
+        "explorer-baseline": 0.12,
+        "credit": "difference",
+        "explorer-option": "baseline=0.5",
+    }
     flags = ["--reset-explorers", "--directed-edits", "--low-memory"]
     options = [word for name, value in given.items() for word in (f"--{name}", value)]
     answer = graphshift("fit", "planted", "-o", "nodes=60", *options, *flags, "--out", tmp_path / "run", "--json")
@@ -86,9 +122,10 @@ def test_every_setting_has_an_option(graphshift: Any, tmp_path: Path) -> None:
     ("method", "given"),
     [
         ("irm", {"penalty": 3.0, "anneal": 0.5, "groups": 3, "group-by": "features"}),
-        ("groupdro", {"group-lr": 0.7, "groups": 2, "group-by": "degree"}), ("mixup", {"mix": 0.4}),
+        ("groupdro", {"group-lr": 0.7, "groups": 2, "group-by": "degree"}),
+        ("mixup", {"mix": 0.4}),
     ],
-)  # fmt: skip
+)
 def test_settings_of_other_methods_have_options(
     method: str, given: dict[str, Any], graphshift: Any, tmp_path: Path
 ) -> None:
@@ -264,8 +301,8 @@ def test_a_memory_limit_below_everything_is_told_before_anything_is_written(grap
 def test_a_memory_limit_leads_to_the_low_memory_mode(
     graphshift: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from graphshift import fitting
-    from graphshift.memory import Estimate
+    from graphshift.fitting import fit as fitting
+    from graphshift.fitting.memory import Estimate
 
     monkeypatch.setattr(
         fitting, "estimate", lambda _, s: Estimate({"process": (3 if s.low_memory else 6) * 10**9}, "a step")

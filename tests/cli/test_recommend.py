@@ -27,9 +27,14 @@ def test_it_says_what_to_use_and_shows_why(graphshift: Any, tmp_path: Path) -> N
     answer = graphshift("recommend", *DATA, "--out", tmp_path / "r")
     assert answer.status == 0
     assert "9 arms, 1 trials and 2 seeds each, 2 epochs a fit" in answer.err
-    for words in ("EERM gradient, sage", "after misleading edits", "Tests are shown and chose nothing",
-                  "If graphs to come differ from training as the validation graphs do, use ",
-                  "If edges may come to mislead, use ", "  graphshift fit planted --method "):  # fmt: skip
+    for words in (
+        "EERM gradient, sage",
+        "after misleading edits",
+        "Tests are shown and chose nothing",
+        "If graphs to come differ from training as the validation graphs do, use ",
+        "If edges may come to mislead, use ",
+        "  graphshift fit planted --method ",
+    ):
         assert words in answer.out
     assert (tmp_path / "r" / "report.html").is_file()
 
@@ -58,10 +63,17 @@ def test_the_command_can_be_run(graphshift: Any, tmp_path: Path) -> None:
 
 def test_settings_of_every_type_come_through_the_command(graphshift: Any, tmp_path: Path) -> None:
     settings = {
-        "method": "eerm", "backbone": "gat", "backbone_options": {"heads": 2}, "explorer": "features",
-        "explorer_options": {"kind": "shift", "bound": 0.5}, "low_memory": True, "reset_explorers": False,
-        "hidden_channels": 4, "epochs": 2, "selection": "explored",
-    }  # fmt: skip
+        "method": "eerm",
+        "backbone": "gat",
+        "backbone_options": {"heads": 2},
+        "explorer": "features",
+        "explorer_options": {"kind": "shift", "bound": 0.5},
+        "low_memory": True,
+        "reset_explorers": False,
+        "hidden_channels": 4,
+        "epochs": 2,
+        "selection": "explored",
+    }
     line = fit_command("planted", settings, ["nodes=60"], None)
     assert graphshift(*shlex.split(line)[1:], "--out", tmp_path / "run").status == 0
     made = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]

@@ -22,9 +22,13 @@ def test_scores_are_the_models(graphshift: Any, fitted: Path, part: str) -> None
     found = json.loads(answer.out)
     data, model = gs.load("planted", nodes=60), gs.load_model(fitted / "model")
     assert found == {
-        "dataset": "planted", "metric": "accuracy", "adapt": None, "train": model.score(data.train),
-        "val": model.score(data.val), "tests": model.score(data.tests),
-    }  # fmt: skip
+        "dataset": "planted",
+        "metric": "accuracy",
+        "adapt": None,
+        "train": model.score(data.train),
+        "val": model.score(data.val),
+        "tests": model.score(data.tests),
+    }
     assert found["tests"] == json.loads((fitted / "result.json").read_text())["tests"]
 
 

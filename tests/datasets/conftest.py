@@ -51,9 +51,15 @@ def write_planetoid() -> Callable[..., dict[str, Path]]:
         ally, ty = np.eye(3, dtype=np.int32)[[0, 1, 2, 0, 1, 2]], np.eye(3, dtype=np.int32)[[2, 1, 0, 0]]
         graph = defaultdict(list, {0: [1, 2, 2], 1: [0, 3], 2: [0], 3: [1, 9, 3], 8: [7], 9: [3]})
         content: dict[str, Any] = {
-            "x": allx[:2], "tx": tx, "allx": allx, "y": ally[:2], "ty": ty, "ally": ally, "graph": graph,
+            "x": allx[:2],
+            "tx": tx,
+            "allx": allx,
+            "y": ally[:2],
+            "ty": ty,
+            "ally": ally,
+            "graph": graph,
             "test.index": b"8\n6\n9\n7\n",
-        } | {part.replace("test_index", "test.index"): value for part, value in parts.items()}  # fmt: skip
+        } | {part.replace("test_index", "test.index"): value for part, value in parts.items()}
         folder.mkdir(parents=True, exist_ok=True)
         files = {part: folder / f"ind.{name}.{part}" for part in content}
         for part, value in content.items():

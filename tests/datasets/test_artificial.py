@@ -15,15 +15,15 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.data.environment import ShiftDataset
 from graphshift.datasets.artificial import CORA_SOURCES, cora, photo
 from graphshift.datasets.making.gnn_generators import GENERATORS, GATGenerator, GCNGenerator, SGCGenerator
 from graphshift.datasets.reading.amazon import read_npz
 from graphshift.datasets.reading.files import verify
-from graphshift.environments import ShiftDataset
-from graphshift.errors import GraphshiftError, GraphshiftWarning
-from graphshift.graphs import Graph
-from graphshift.settings import validated
-from graphshift.sparse import Sparse
+from graphshift.estimators.settings import validated
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
 
 Write = Callable[..., dict[str, Path]]
 
@@ -136,7 +136,7 @@ def test_environments_share_all_but_the_values(real_cora: ShiftDataset) -> None:
 
 def test_paper_formula(real_cora: ShiftDataset, shared_data: Path) -> None:
     """Y = argmax GNN(X1) and X2 = GNN([onehot(Y), onehot(e)]), densely, from the same random numbers."""
-    from graphshift.randomness import derive_seed
+    from graphshift.core.randomness import derive_seed
 
     x = dense_x(real_cora)
     first = real_cora.train[0]
@@ -256,10 +256,16 @@ def test_files_are_the_published_ones(shared_data: Path) -> None:
 def parts(**changes: Any) -> dict[str, Any]:
     """The arrays of a Photo of three goods."""
     arrays: dict[str, Any] = {
-        "adj_data": np.ones(3, np.float32), "adj_indices": np.array([1, 2, 2]), "adj_indptr": np.array([0, 1, 2, 3]),
-        "adj_shape": np.array([3, 3]), "attr_data": np.ones(3, np.float32), "attr_indices": np.array([3, 0, 1]),
-        "attr_indptr": np.array([0, 2, 2, 3]), "attr_shape": np.array([3, 4]), "labels": np.array([0, 1, 1]),
-    }  # fmt: skip
+        "adj_data": np.ones(3, np.float32),
+        "adj_indices": np.array([1, 2, 2]),
+        "adj_indptr": np.array([0, 1, 2, 3]),
+        "adj_shape": np.array([3, 3]),
+        "attr_data": np.ones(3, np.float32),
+        "attr_indices": np.array([3, 0, 1]),
+        "attr_indptr": np.array([0, 2, 2, 3]),
+        "attr_shape": np.array([3, 4]),
+        "labels": np.array([0, 1, 1]),
+    }
     return {name: value for name, value in (arrays | changes).items() if value is not None}
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.arxiv import arxiv
-from graphshift.errors import GraphshiftError
-from graphshift.fitting import complete_settings
+from graphshift.fitting.fit import complete_settings
 
 #: Of EERM, for each backbone (the paper's settings).
 LEARNING_RATES = {"sage": 0.005, "gprgnn": 0.01}

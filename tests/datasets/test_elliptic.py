@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.datasets.elliptic import elliptic
-from graphshift.errors import GraphshiftError, GraphshiftWarning
-from graphshift.fitting import complete_settings
+from graphshift.fitting.fit import complete_settings
 
 #: Of EERM, for each backbone (the paper's settings).
 LEARNING_RATES = {"sage": 0.0002, "gprgnn": 0.01}
@@ -17,9 +17,16 @@ LEARNING_RATES = {"sage": 0.0002, "gprgnn": 0.01}
 
 PER_STEP = 4  # illicit, licit, unknown, licit
 GROUPS = {
-    "T1": [17], "T2": range(18, 22), "T3": range(22, 26), "T4": range(26, 30), "T5": range(30, 34),
-    "T6": range(34, 38), "T7": range(38, 42), "T8": range(42, 46), "T9": range(46, 50),
-}  # fmt: skip
+    "T1": [17],
+    "T2": range(18, 22),
+    "T3": range(22, 26),
+    "T4": range(26, 30),
+    "T5": range(30, 34),
+    "T6": range(34, 38),
+    "T7": range(38, 42),
+    "T8": range(42, 46),
+    "T9": range(46, 50),
+}
 
 
 def written(folder: Path) -> Path:

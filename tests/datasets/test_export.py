@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.tasks import Task
 from graphshift.datasets.export import estimated_bytes, export_tables, number_of_rows
 from graphshift.datasets.planted import planted
 from graphshift.datasets.tables.config import dataset_from_toml_table
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftError, GraphshiftWarning
-from graphshift.sparse import Sparse
-from graphshift.tasks import Task
+from graphshift.graph.sparse import Sparse
 from reference import dense_adjacency, random_data
 
 

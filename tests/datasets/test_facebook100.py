@@ -17,13 +17,13 @@ import scipy.io
 import scipy.sparse
 import torch
 
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.data.environment import ShiftDataset
 from graphshift.datasets.facebook100 import SOURCES, TRAINING, facebook100
 from graphshift.datasets.reading.files import verify
 from graphshift.datasets.reading.mat5 import read_mat5
-from graphshift.environments import ShiftDataset
-from graphshift.errors import GraphshiftError, GraphshiftWarning
-from graphshift.settings import validated
-from graphshift.sparse import Sparse
+from graphshift.estimators.settings import validated
+from graphshift.graph.sparse import Sparse
 
 PRESENT = [source.path[6:-4] for source in SOURCES if source.sha256]
 MEMBERS = 9

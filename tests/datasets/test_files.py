@@ -15,9 +15,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.reading import files
 from graphshift.datasets.reading.files import Source, cached, data_directory, require, verify
-from graphshift.errors import GraphshiftError
 
 CONTENT = bytes(range(256)) * 4096
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -211,15 +211,21 @@ def test_verify(tmp_path: Path) -> None:
     for name in ("right", "wrong", "grown", "unknown"):
         (tmp_path / name).write_bytes(CONTENT)
     sources = [
-        Source("right", sha256=DIGEST, size=len(CONTENT)), Source("wrong", sha256="0" * 64), Source("grown", size=3),
-        Source("unknown"), Source("missing", sha256=DIGEST),
-    ]  # fmt: skip
+        Source("right", sha256=DIGEST, size=len(CONTENT)),
+        Source("wrong", sha256="0" * 64),
+        Source("grown", size=3),
+        Source("unknown"),
+        Source("missing", sha256=DIGEST),
+    ]
     rows = {row["path"]: (row["present"], row["size"], row["sha256"]) for row in verify("demo", sources, tmp_path)}
     size = len(CONTENT)
     assert rows == {
-        "right": (True, size, "ok"), "wrong": (True, size, "wrong"), "grown": (True, size, "wrong"),
-        "unknown": (True, size, "unknown"), "missing": (False, None, "unknown"),
-    }  # fmt: skip
+        "right": (True, size, "ok"),
+        "wrong": (True, size, "wrong"),
+        "grown": (True, size, "wrong"),
+        "unknown": (True, size, "unknown"),
+        "missing": (False, None, "unknown"),
+    }
 
 
 class Parser:
@@ -229,9 +235,12 @@ class Parser:
         self.calls = 0
         base = torch.arange(12.0).view(3, 4)
         self.result = {
-            "base": base, "columns": base.t(), "flags": torch.tensor([True, False]), "none": torch.empty(0, 2),
+            "base": base,
+            "columns": base.t(),
+            "flags": torch.tensor([True, False]),
+            "none": torch.empty(0, 2),
             "number": torch.tensor(7),
-        }  # fmt: skip
+        }
 
     def __call__(self) -> dict[str, Tensor]:
         self.calls += 1

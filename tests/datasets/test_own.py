@@ -13,9 +13,9 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import subgraph as pyg_subgraph
 
 import graphshift as gs
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.data.environment import ShiftDataset
 from graphshift.datasets.own import from_networkx, from_pyg
-from graphshift.environments import ShiftDataset
-from graphshift.errors import GraphshiftError, GraphshiftWarning
 
 DOMAINS: dict[str, Any] = {"domain": "domain", "train": [0, 1], "val": 2, "tests": [3]}
 PERIODS: dict[str, Any] = {"time": "year", "train_until": 2003, "val_until": 2005, "test_until": [2007]}
@@ -162,9 +162,15 @@ def social(directed: bool = False) -> Any:
 def test_networkx_graphs_are_induced_as_networkx_induces_them(directed: bool) -> None:
     graph = social(directed)
     dataset = quietly(
-        from_networkx, graph, features=["age", "job"], environments="country", train="DE", val="FR", tests="ES",
+        from_networkx,
+        graph,
+        features=["age", "job"],
+        environments="country",
+        train="DE",
+        val="FR",
+        tests="ES",
         weight="strength",
-    )  # fmt: skip
+    )
     for environment in dataset.environments:
         ids = dataset.facts["ids"][environment.name].tolist()
         assert ids == [n for n, country in graph.nodes(data="country") if country == environment.name]

@@ -16,8 +16,8 @@ import pytest
 import scipy.sparse
 import torch
 
+from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.reading.planetoid import planetoid_graph, planetoid_sources, read_planetoid
-from graphshift.errors import GraphshiftError
 
 Write = Callable[..., dict[str, Path]]
 

@@ -11,8 +11,8 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import graphshift as gs
+from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.planted import planted
-from graphshift.errors import GraphshiftError
 
 
 def spurious(data: gs.ShiftDataset, environment: gs.Environment) -> np.ndarray:

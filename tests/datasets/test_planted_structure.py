@@ -12,8 +12,8 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import graphshift as gs
+from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.planted_structure import planted_structure
-from graphshift.errors import GraphshiftError
 
 
 def homophily(e: gs.Environment) -> float:

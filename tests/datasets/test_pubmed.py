@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import ShiftDataset
 from graphshift.datasets.pubmed import PUBMED_SOURCES, pubmed_temporal
 from graphshift.datasets.reading.files import verify
-from graphshift.environments import ShiftDataset
-from graphshift.errors import GraphshiftError
-from graphshift.settings import validated
-from graphshift.sparse import Sparse
+from graphshift.estimators.settings import validated
+from graphshift.graph.sparse import Sparse
 
 Write = Callable[..., dict[str, Path]]
 YEARS = np.array([1990, 1991, 1991, 1992, 1992, 1990, 1993, 1993, 1994, 1995])
@@ -37,9 +37,7 @@ def tiny(tmp_path: Path, write_planetoid: Write) -> Path:
 
 
 def test_periods_of_the_protocol(pubmed: ShiftDataset) -> None:
-    assert [e.name for e in pubmed.environments] == [
-        "1964-1992", "1993-1997", "1998-2001", "2002-2005", "2006-2010",
-    ]  # fmt: skip
+    assert [e.name for e in pubmed.environments] == ["1964-1992", "1993-1997", "1998-2001", "2002-2005", "2006-2010"]
     assert [e.num_nodes for e in pubmed.environments] == [5033, 8270, 11361, 15763, 19717]
     assert [e.labels.numel() for e in pubmed.environments] == [5033, 3237, 3091, 4402, 3954]
     assert pubmed.tests[-1].graph.num_edges == 2 * 44324

@@ -12,6 +12,9 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx
 
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.tasks import Task
 from graphshift.datasets.artificial import CORA_SOURCES
 from graphshift.datasets.catalogue import CATALOGUE, entry
 from graphshift.datasets.facebook100 import facebook100
@@ -20,17 +23,18 @@ from graphshift.datasets.reading.amazon import photo_graph
 from graphshift.datasets.reading.planetoid import planetoid_graph
 from graphshift.datasets.statistics import dataset_statistics, environment_statistics
 from graphshift.datasets.twitch import twitch
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftError
-from graphshift.tasks import Task
 from reference import dense_of, random_data
 
 # The paper's table of Twitch-Explicit: nodes, edges, density, average and maximum degree.
 TWITCH = {
-    "DE": (9498, 153138, 0.0033, 16, 3475), "ENGB": (7126, 35324, 0.0013, 4, 465), "ES": (4648, 59382, 0.0054, 12, 809),
-    "FR": (6549, 112666, 0.0052, 17, 1517), "PTBR": (1912, 31299, 0.0171, 16, 455), "RU": (4385, 37304, 0.0038, 8, 575),
+    "DE": (9498, 153138, 0.0033, 16, 3475),
+    "ENGB": (7126, 35324, 0.0013, 4, 465),
+    "ES": (4648, 59382, 0.0054, 12, 809),
+    "FR": (6549, 112666, 0.0052, 17, 1517),
+    "PTBR": (1912, 31299, 0.0171, 16, 455),
+    "RU": (4385, 37304, 0.0038, 8, 575),
     "TW": (2772, 63462, 0.0165, 22, 1171),
-}  # fmt: skip
+}
 
 
 def whole(x: Any, edge_index: Any, y: Any) -> dict[str, Any]:
@@ -120,8 +124,11 @@ def test_feature_shift_against_dense(sparse: bool) -> None:
     expected = [float((x.mean(dim=0) - train.mean(dim=0)).norm() / spread) for x in xs]
     assert [row["feature_shift"] for row in rows] == pytest.approx(expected, rel=1e-6)
     assert [(row["role"], row["environment"]) for row in rows] == [
-        ("train", "e0"), ("train", "e1"), ("val", "e2"), ("tests", "e3"),
-    ]  # fmt: skip
+        ("train", "e0"),
+        ("train", "e1"),
+        ("val", "e2"),
+        ("tests", "e3"),
+    ]
     json.dumps(rows, allow_nan=False)
 
 
@@ -168,8 +175,12 @@ def test_pubmeds_periods(shared_data: Path) -> None:
     data = pubmed_temporal(data_dir=shared_data)
     rows = dataset_statistics(data)
     assert [(row["counted"], row["nodes"]) for row in rows] == [
-        (5033, 5033), (3237, 8270), (3091, 11361), (4402, 15763), (3954, 19717),
-    ]  # fmt: skip
+        (5033, 5033),
+        (3237, 8270),
+        (3091, 11361),
+        (4402, 15763),
+        (3954, 19717),
+    ]
     assert [round(share, 2) for share in rows[0]["class_shares"]] == [0.39, 0.16, 0.45]
     assert [round(share, 2) for share in rows[-1]["class_shares"]] == [0.12, 0.58, 0.30]
     shifts = [row["feature_shift"] for row in rows]

@@ -15,12 +15,12 @@ import pandas as pd
 import pytest
 import torch
 
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.data.environment import Environment, ShiftDataset
 from graphshift.datasets.tables.config import dataset_from_toml_table
 from graphshift.datasets.tables.describe import describe_tables
 from graphshift.datasets.tables.files import read_table
 from graphshift.datasets.tables.from_tables import from_tables
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftError, GraphshiftWarning
 
 ROLES: dict[str, Any] = {"environments": "country", "train": ["DE", "AT"], "val": "FR", "tests": ["ES"]}
 YEARS: dict[str, Any] = {"time": "year", "train_until": 2010, "val_until": 2012, "test_until": [2014, 2015]}
@@ -308,10 +308,7 @@ def test_a_toml_table_gives_what_python_gives(tmp_path: Path) -> None:
         ({"nodes": None}, r"my.toml \[data\]: nodes is missing; expected the path"),
         ({"edges": 3}, r"my.toml \[data\]: edges is 3; expected the path"),
         ({"nodes": "other.csv"}, r"other.csv: there is no such file"),
-        (
-            {"lable": "y"},
-            r"my.toml \[data\]: lable is not an option of tables; the options are nodes, edges",
-        ),
+        ({"lable": "y"}, r"my.toml \[data\]: lable is not an option of tables; the options are nodes, edges"),
         ({"train": {"a": 1}}, r"my.toml \[data\]: train is \{'a': 1\}; it should be a valid tuple"),
         ({"undirected": "yes"}, r"my.toml \[data\]: undirected is 'yes'; it should be a valid boolean"),
         ({"features": [1, 2]}, r"my.toml \[data\]: features is \[1, 2\]; it should be a valid string"),

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.tables.files import read_table
 from graphshift.datasets.tables.from_tables import from_tables
-from graphshift.errors import GraphshiftError
 
 NODES = "id,label,age,country\n1,a,0.5,DE\n2,b,0.7,DE\n3,a,0.1,FR\n4,b,0.2,FR\n"
 EDGES = "source,target,weight\n1,2,1\n3,4,2\n"
@@ -67,7 +67,7 @@ HOSTILE: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "bad metric": (None, None, {"metric": "bleu"}, r"metric is 'bleu'; a binary task takes one of"),
     "long separator": (None, None, {"separator": "::"}, r"separator is '::'"),
     "not a table": (3, None, {}, r"the node table is int; expected a path"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", HOSTILE)

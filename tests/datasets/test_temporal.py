@@ -6,10 +6,10 @@ from torch_geometric.data import Data
 from torch_geometric.utils import subgraph as pyg_subgraph
 from torch_geometric.utils import to_undirected
 
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment
 from graphshift.datasets.temporal import Period, inductive_environments, subgraph
-from graphshift.environments import Environment
-from graphshift.errors import GraphshiftError
-from graphshift.sparse import Sparse
+from graphshift.graph.sparse import Sparse
 
 PERIODS = [Period("old", None, 3), Period("mid", 4, 6), Period("new", 7, 9)]
 
@@ -24,9 +24,12 @@ def whole(kind: str = "undirected", sparse: bool = False) -> tuple[Environment, 
     x = torch.rand(nodes, 5, generator=generator).round()
     weight = torch.rand(edge_index.shape[1], generator=generator) + 0.1 if kind == "weighted" else None
     data = Data(
-        x=x.to_sparse_csr() if sparse else x, edge_index=edge_index, edge_weight=weight,
-        y=torch.randint(2, (nodes,), generator=generator), mask=torch.rand(nodes, generator=generator) > 0.2,
-    )  # fmt: skip
+        x=x.to_sparse_csr() if sparse else x,
+        edge_index=edge_index,
+        edge_weight=weight,
+        y=torch.randint(2, (nodes,), generator=generator),
+        mask=torch.rand(nodes, generator=generator) > 0.2,
+    )
     return Environment("whole", data), torch.randint(10, (nodes,), generator=generator)
 
 

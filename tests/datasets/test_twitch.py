@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import torch
 
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import ShiftDataset
 from graphshift.datasets import DATASETS
 from graphshift.datasets.catalogue import CATALOGUE
 from graphshift.datasets.reading.files import verify
 from graphshift.datasets.twitch import REGIONS, SOURCES, twitch, twitch_iid
-from graphshift.environments import ShiftDataset
-from graphshift.errors import GraphshiftError
-from graphshift.fitting import complete_settings
-from graphshift.sparse import Sparse
+from graphshift.fitting.fit import complete_settings
+from graphshift.graph.sparse import Sparse
 
 # The paper's table of Twitch-Explicit: nodes, edges, density, average and maximum degree.
 #: Of EERM, for each backbone (the paper's settings).
@@ -25,10 +25,14 @@ LEARNING_RATES = {"gcn": 0.01, "gat": 0.01, "gcnii": 0.001}
 
 
 TABLE = {
-    "DE": (9498, 153138, 0.0033, 16, 3475), "ENGB": (7126, 35324, 0.0013, 4, 465), "ES": (4648, 59382, 0.0054, 12, 809),
-    "FR": (6549, 112666, 0.0052, 17, 1517), "PTBR": (1912, 31299, 0.0171, 16, 455), "RU": (4385, 37304, 0.0038, 8, 575),
+    "DE": (9498, 153138, 0.0033, 16, 3475),
+    "ENGB": (7126, 35324, 0.0013, 4, 465),
+    "ES": (4648, 59382, 0.0054, 12, 809),
+    "FR": (6549, 112666, 0.0052, 17, 1517),
+    "PTBR": (1912, 31299, 0.0171, 16, 455),
+    "RU": (4385, 37304, 0.0038, 8, 575),
     "TW": (2772, 63462, 0.0165, 22, 1171),
-}  # fmt: skip
+}
 NODES = 12
 
 

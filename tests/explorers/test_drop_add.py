@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import graphshift as gs
-from graphshift import native
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 from graphshift.explorers import AddEdge, DropEdge, as_graph
-from graphshift.graphs import Graph
+from graphshift.graph import kernels
+from graphshift.graph.graph import Graph
 from reference import KINDS, random_data
 
 
@@ -77,8 +77,8 @@ def test_every_missing_pair_is_as_likely_to_come() -> None:
 def test_without_kernels_the_same_edges_come(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = graph_of("undirected")
     fast = AddEdge(3, seed=4).propose(graph).flips
-    monkeypatch.setattr(native, "available", lambda: False)
-    monkeypatch.setattr(native, "fits", lambda *_, **__: False)
+    monkeypatch.setattr(kernels, "available", lambda: False)
+    monkeypatch.setattr(kernels, "fits", lambda *_, **__: False)
     assert AddEdge(3, seed=4).propose(graph).flips.equal(fast)
 
 

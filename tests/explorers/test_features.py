@@ -11,14 +11,14 @@ from torch import Tensor
 
 import graphshift as gs
 from graphshift.backbones import make_backbone
-from graphshift.environments import Environment
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment
 from graphshift.explorers import AIMS, FeatureExplorer, Gradient, MixedExplorer, SharedRisk
 from graphshift.explorers.features import KINDS, _slopes
-from graphshift.graphs import Graph
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
 from graphshift.methods import EERMMethod
 from graphshift.methods.eerm import running_statistics
-from graphshift.sparse import Sparse
 from small import environments, gradients_of
 
 
@@ -226,9 +226,11 @@ def test_a_step_has_the_gradient_of_the_risks_of_changed_features(
     torch.manual_seed(0)
     network = make_backbone(backbone, 5, 3, hidden_channels=6, num_layers=2, dropout=0.0)
     aims = ("raise", "lower")
-    make = {"shift": lambda m, k: FeatureExplorer(kind="shift", aim=aims[k % 2]),
-            "mask": lambda m, k: FeatureExplorer(kind="mask", aim=aims[k % 2]),
-            "mixed": lambda m, k: MixedExplorer(1, kind="shift", aim=aims[k % 2], seed=k)}[explorer]  # fmt: skip
+    make = {
+        "shift": lambda m, k: FeatureExplorer(kind="shift", aim=aims[k % 2]),
+        "mask": lambda m, k: FeatureExplorer(kind="mask", aim=aims[k % 2]),
+        "mixed": lambda m, k: MixedExplorer(1, kind="shift", aim=aims[k % 2], seed=k),
+    }[explorer]
     method = EERMMethod(network, make, explorers=2, beta=1.5, low_memory=low_memory)
     kept: list[Any] = []
     inner = method._propose

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 import graphshift as gs
-from graphshift import explorers, native
+from graphshift import explorers
 from graphshift.backbones import SAGE
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 from graphshift.explorers import Gradient, Random, SharedRisk
-from graphshift.graphs import Graph
+from graphshift.graph.graph import Graph
 from reference import KINDS, random_data
 
 
@@ -172,7 +172,7 @@ def test_a_pair_that_a_later_step_flips_back_was_never_flipped(monkeypatch):
 @pytest.mark.parametrize("kernels", [True, False])
 def test_a_budget_above_what_was_tried_asks_for_no_more_room(kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not kernels:
-        monkeypatch.setattr(native, "fits", lambda *_, **__: False)
+        monkeypatch.setattr(kernels, "fits", lambda *_, **__: False)
     (environment,) = gs.load("planted-structure", nodes=60).train
     model = gs.ERM("sage", epochs=2, hidden_channels=4, selection="last").fit(environment)
     risk = SharedRisk(lambda graph: environment.risk(model.backbone_(environment.x, graph)))

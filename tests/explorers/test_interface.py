@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from graphshift.backbones import BACKBONES
-from graphshift.environments import Environment
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment
 from graphshift.explorers import Explorer, Random, Risk, SparsePolicy, View, apply_actions
-from graphshift.graphs import Graph, reverse
+from graphshift.graph.graph import Graph, reverse
 from reference import graph_of, random_data
 
 

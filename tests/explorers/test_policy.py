@@ -10,9 +10,9 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.randomness import other_nodes
 from graphshift.explorers import SparsePolicy
-from graphshift.randomness import other_nodes
 from policies import logits_of, probabilities_of, taught
 
 # --- drawing

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphshift.explorers import SparsePolicy, apply_actions
-from graphshift.graphs import Graph
+from graphshift.graph.graph import Graph
 from policies import DensePolicy, joint_actions, logits_of, taught
 from reference import dense_normalised
 

@@ -11,15 +11,15 @@ from scipy import stats
 from torch import Tensor
 
 import graphshift as gs
-from graphshift import native
 from graphshift.backbones import BACKBONES, make_backbone
-from graphshift.environments import Environment
+from graphshift.core.randomness import draw_seed, other_nodes
+from graphshift.data.environment import Environment
 from graphshift.explorers import Gradient, SharedRisk
 from graphshift.explorers.gradient import _best, _by_weights, _see, _tried
 from graphshift.explorers.probing import OpaqueError, probed
-from graphshift.graphs import Graph
+from graphshift.graph import kernels
+from graphshift.graph.graph import Graph
 from graphshift.methods.eerm import frozen_statistics
-from graphshift.randomness import draw_seed, other_nodes
 from small import environments
 
 PROBED = ("gcn", "gcn-unnormalised", "sage", "gcnii", "gprgnn", "sgc")
@@ -28,7 +28,7 @@ Risk = Callable[[Graph], Tensor]
 
 def problem(
     name: str, *, directed: bool = False, weighted: bool = False, double: bool = False, attached: bool = False
-) -> tuple[Environment, Risk]:  # fmt: skip
+) -> tuple[Environment, Risk]:
     (e,) = environments(1, nodes=30)
     keys = e.graph.keys
     if directed:
@@ -188,7 +188,7 @@ def test_probing_touches_no_gradient_and_no_statistics() -> None:
     assert all(tensor.equal(before[name]) for name, tensor in backbone.state_dict().items())
 
 
-@pytest.mark.skipif(not native.available(), reason="the kernels were not compiled")
+@pytest.mark.skipif(not kernels.available(), reason="the kernels were not compiled")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("both", [False, True])
 def test_the_kernels_score_as_torch_does(both: bool, weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,14 +198,14 @@ def test_the_kernels_score_as_torch_does(both: bool, weighted: bool, monkeypatch
     fast = [scores.of(first, drawn, both=both, skip=skip) for skip in (False, True)]
     fast += list(_tried(e.graph, scores, 4, 3, both))
     with monkeypatch.context() as patch:
-        patch.setattr(native, "fits", lambda *_, **__: False)
+        patch.setattr(kernels, "fits", lambda *_, **__: False)
         plain = [scores.of(first, drawn, both=both, skip=skip) for skip in (False, True)]
         plain += list(_tried(e.graph, scores, 4, 3, both))
     for ours, theirs in zip(fast, plain, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-7)
 
 
-@pytest.mark.skipif(not native.available(), reason="the kernels were not compiled")
+@pytest.mark.skipif(not kernels.available(), reason="the kernels were not compiled")
 @pytest.mark.parametrize("kind", ["spread", "equal", "few values", "tiny and huge", "not a number"])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_the_kernel_chooses_as_torch_does(kind: str, sign: float, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,14 +225,14 @@ def test_the_kernel_chooses_as_torch_does(kind: str, sign: float, monkeypatch: p
     for budget in (1, 2, 17, 60, 10_000):
         found = _best(graph, of_edges, drawn, of_drawn, sign, budget)
         with monkeypatch.context() as patch:
-            patch.setattr(native, "fits", lambda *_, **__: False)
+            patch.setattr(kernels, "fits", lambda *_, **__: False)
             expected = _best(graph, of_edges, drawn, of_drawn, sign, budget)
         assert found[0].equal(expected[0])
         assert found[1].equal(expected[1])
         assert found[1].numel() == min(budget, int((sign * gains >= torch.finfo(torch.float32).tiny).sum()))
 
 
-@pytest.mark.skipif(not native.available(), reason="the kernels were not compiled")
+@pytest.mark.skipif(not kernels.available(), reason="the kernels were not compiled")
 def test_the_kernel_finds_neighbours() -> None:
     (e,) = environments(1)
     n = e.num_nodes
@@ -240,6 +240,6 @@ def test_the_kernel_finds_neighbours() -> None:
     rows = torch.repeat_interleave(torch.arange(n), 7)
     expected = torch.isin(rows * n + drawn.long(), e.graph.keys)
     pattern = e.graph.pattern
-    assert native.joined(pattern.rowptr.int(), pattern.col.int(), first, drawn).equal(expected)
+    assert kernels.joined(pattern.rowptr.int(), pattern.col.int(), first, drawn).equal(expected)
     assert bool(expected.any())
     assert not bool(expected.all())

@@ -7,9 +7,9 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
-from graphshift import native
-from graphshift.environments import Environment
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.randomness import other_nodes
+from graphshift.data.environment import Environment
 from graphshift.explorers import (
     EXPLORERS,
     AddEdge,
@@ -23,9 +23,9 @@ from graphshift.explorers import (
     SparsePolicy,
     View,
 )
-from graphshift.graphs import Graph
-from graphshift.randomness import other_nodes
-from graphshift.risks import difference_rewards, variance
+from graphshift.graph import kernels
+from graphshift.graph.graph import Graph
+from graphshift.methods.risks import difference_rewards, variance
 from policies import logits_of, probabilities_of
 from reference import KINDS, dense_adjacency, graph_of, random_data
 
@@ -133,9 +133,14 @@ def test_impossible_options_are_refused(options: dict[str, float], words: str) -
 
 def test_explorers_by_name() -> None:
     ours = {
-        "reinforce": Reinforce, "random": Random, "gradient": Gradient, "features": FeatureExplorer,
-        "mixed": MixedExplorer, "drop-edge": DropEdge, "add-edge": AddEdge,
-    }  # fmt: skip
+        "reinforce": Reinforce,
+        "random": Random,
+        "gradient": Gradient,
+        "features": FeatureExplorer,
+        "mixed": MixedExplorer,
+        "drop-edge": DropEdge,
+        "add-edge": AddEdge,
+    }
     assert ours == EXPLORERS
     assert issubclass(Reinforce, Explorer)
 
@@ -302,8 +307,8 @@ def test_a_restored_bounded_explorer_goes_on_identically() -> None:
 def test_it_is_the_same_explorer_without_kernels(kind: str, directed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = graph_of(random_data(20, **KINDS[kind]))
     ways = []
-    for library in (native._LIBRARY, None):
-        monkeypatch.setattr(native, "_LIBRARY", library)
+    for library in (kernels._LIBRARY, None):
+        monkeypatch.setattr(kernels, "_LIBRARY", library)
         explorer = Reinforce(2, lr=0.3, entries_per_node=6, directed=directed, seed=5)
         ways.append([explorer.propose(graph)])
         for step in range(12):

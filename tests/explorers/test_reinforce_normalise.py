@@ -11,7 +11,7 @@ import torch
 import graphshift as gs
 from graphshift.datasets.planted import planted
 from graphshift.explorers import Reinforce, SparsePolicy, reinforce
-from graphshift.graphs import Graph
+from graphshift.graph.graph import Graph
 from policies import logits_of
 from reference import graph_of, random_data
 

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform, Compose, NormalizeFeatures
 from torch_geometric.utils import is_undirected
 
-from graphshift.errors import GraphshiftError, GraphshiftWarning
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.explorers import EXPLORERS, Random
 from reference import dense_of, random_data, same_tensors
 

@@ -12,10 +12,10 @@ import torch.nn.functional as F
 
 import graphshift as gs
 from graphshift.backbones import BACKBONES, GCN, Backbone, ModuleBackbone
-from graphshift.environments import Environment
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment
 from graphshift.explorers import Explorer, Random, Reinforce, Risk, View
-from graphshift.graphs import Graph
+from graphshift.graph.graph import Graph
 from graphshift.methods import EERMMethod
 from small import OwnModule, assert_close, copied, environments, identical
 
@@ -34,9 +34,13 @@ def risk_of(backbone: Backbone, environment: Environment, graph: Graph) -> torch
 
 
 def algorithm_1(
-    backbone: Backbone, optimizer: torch.optim.Optimizer, training: list[Environment],
-    explorers: list[list[Explorer]], T: int, beta: float,
-) -> list[list[float]]:  # fmt: skip
+    backbone: Backbone,
+    optimizer: torch.optim.Optimizer,
+    training: list[Environment],
+    explorers: list[list[Explorer]],
+    T: int,
+    beta: float,
+) -> list[list[float]]:
     """One outer iteration, line by line; returns the risks of t = 1 … T."""
     told = []
     for t in range(1, T + 1):
@@ -191,11 +195,7 @@ def test_running_statistics_are_those_of_the_last_views_alone(low_memory: bool) 
             norm.momentum = None if isinstance(backbone, ModuleBackbone) else 0.1  # None: a plain mean of all passes
         twin = copy.deepcopy(backbone).train()
         method = EERMMethod(
-            backbone,
-            lambda m, k: Watching(log, m, k),
-            explorers=2,
-            inner_steps=3,
-            low_memory=low_memory,
+            backbone, lambda m, k: Watching(log, m, k), explorers=2, inner_steps=3, low_memory=low_memory
         )
         method.step(training, 0.0)
         for _, (m, _), view, _ in [entry for entry in log if entry[0] == "propose"][-4:]:
@@ -212,9 +212,10 @@ def test_low_memory_gives_the_same_steps(kind: str) -> None:
     for low_memory in (False, True):
         torch.manual_seed(3)
         backbone = (
-            ModuleBackbone(OwnModule(dropout=0.5), 3) if kind == "own"
+            ModuleBackbone(OwnModule(dropout=0.5), 3)
+            if kind == "own"
             else BACKBONES[kind](5, 3, hidden_channels=6, num_layers=2, dropout=0.5)
-        )  # fmt: skip
+        )
         method = trained(4, backbone=backbone, count=2, low_memory=low_memory, beta=0.5, explorers=3, clip=1.0)
         results.append((method, torch.get_rng_state()))
     (normal, left), (lean, right) = results

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from graphshift import native
 from graphshift.backbones import GCN
+from graphshift.data.environment import Environment
 from graphshift.datasets.planted import planted
-from graphshift.environments import Environment
 from graphshift.explorers import Explorer, Random, Reinforce, Risk, View
-from graphshift.graphs import Graph
+from graphshift.graph import kernels
+from graphshift.graph.graph import Graph
 from graphshift.methods import EERMMethod
 from small import assert_close, copied, environments, identical
 
@@ -130,14 +130,14 @@ def test_an_error_in_a_thread_comes_out(monkeypatch: pytest.MonkeyPatch) -> None
         trained(environments(1), lambda m, k: Broken(1))
 
 
-@pytest.mark.skipif(not native.available(), reason="the kernels are not compiled")
+@pytest.mark.skipif(not kernels.available(), reason="the kernels are not compiled")
 @pytest.mark.parametrize("name", EXPLORERS)
 def test_training_is_the_same_without_kernels(
     name: str, training: list[Environment], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = []
-    for library in (native._LIBRARY, None):
-        monkeypatch.setattr(native, "_LIBRARY", library)
+    for library in (kernels._LIBRARY, None):
+        monkeypatch.setattr(kernels, "_LIBRARY", library)
         method, rows = trained(training, EXPLORERS[name], steps=4)
         actions = [e.propose(training[m].graph).actions for m, row in enumerate(method.explorers) for e in row]
         runs.append((rows, actions))
@@ -153,7 +153,7 @@ def test_low_memory_gives_the_same_gradient_of_views(
     name: str, library: str, training: list[Environment], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if library == "plain":
-        monkeypatch.setattr(native, "_LIBRARY", None)
+        monkeypatch.setattr(kernels, "_LIBRARY", None)
     monkeypatch.setattr(EERMMethod, "descend", lambda self: None)
     gradients = []
     for low_memory in (False, True):

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from graphshift.backbones import GCN
-from graphshift.environments import Environment
+from graphshift.data.environment import Environment
 from graphshift.methods import ERMMethod
 from small import assert_close, copied, environments
 

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 
 import graphshift as gs
 from graphshift.backbones import GCN
+from graphshift.estimators import METHODS
 from graphshift.methods import (
     CORALMethod,
     DANNMethod,
@@ -19,9 +20,8 @@ from graphshift.methods import (
     IRMMethod,
     SRGNNMethod,
     VRExMethod,
-)  # fmt: skip
+)
 from graphshift.methods.groups import divided
-from graphshift.models import METHODS
 from graphshift.studies.space import METHOD_SPACES, paper_space
 from small import environments
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from graphshift.environments import Environment, as_environments
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment, as_environments
+from graphshift.graph.sparse import Sparse
 from graphshift.methods.groups import divided
-from graphshift.sparse import Sparse
 from small import environments
 
 

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from scipy import stats
 
 from graphshift.backbones import GCN
+from graphshift.data.tasks import Task
 from graphshift.methods.coral import coral_distance, moments_of
 from graphshift.methods.dann import reversed_gradient
 from graphshift.methods.groupdro import groupdro_weights
@@ -17,7 +18,6 @@ from graphshift.methods.irm import irm_penalty
 from graphshift.methods.mixup import mixup_risk
 from graphshift.methods.srgnn import central_moment_discrepancy, central_moments
 from graphshift.methods.vrex import variance_of_risks
-from graphshift.tasks import Task
 from small import environments
 
 TASKS = {

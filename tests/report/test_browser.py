@@ -53,9 +53,17 @@ addEventListener("load", () => {
 def browse(tmp_path: Path, *words: str) -> tuple[str, str]:
     """What the browser answers, and what the page and its frames said on the console."""
     command = [
-        str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-        "--disable-background-networking", f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", *words,
-    ]  # fmt: skip
+        str(BROWSER),
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+        "--disable-background-networking",
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--enable-logging=stderr",
+        *words,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     return done.stdout, "\n".join(line for line in done.stderr.splitlines() if "CONSOLE" in line)
 

@@ -7,14 +7,14 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.tasks import Task
 from graphshift.datasets.catalogue import CATALOGUE
 from graphshift.datasets.planted import planted
 from graphshift.datasets.statistics import dataset_statistics
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftError
 from graphshift.report import data_figures
 from graphshift.report.data_figures import FIGURES, draw_dataset
-from graphshift.tasks import Task
 from reference import random_data
 
 

@@ -8,7 +8,7 @@ import pytest
 from matplotlib import rc_context
 from matplotlib.figure import Figure as Drawing
 
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 from graphshift.report.page import Code, Details, Facts, Figure, Points, Section, Table, Text, page
 from graphshift.report.study_tables import StudyTable
 from graphshift.report.svg import inline_svg
@@ -35,14 +35,23 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_block_is_on_the_page(drawn: Path) -> None:
     inner = Section("Inner", [Text("deep"), Section("Innermost", [Text("deepest")])])
     blocks = [
-        Text("run `make`"), Points(["one", "`two`"]), Facts({"seed": "47"}), Code("a < b\nc"), Table(NUMBERS),
-        Figure(drawn, "a picture"), Details("more", [Text("folded"), inner]),
-    ]  # fmt: skip
+        Text("run `make`"),
+        Points(["one", "`two`"]),
+        Facts({"seed": "47"}),
+        Code("a < b\nc"),
+        Table(NUMBERS),
+        Figure(drawn, "a picture"),
+        Details("more", [Text("folded"), inner]),
+    ]
     html = page("Title", [Section("First", blocks), Section("Second", [])], lead=[Text("the gist", lead=True)])
     root = check_page(html)
     assert [heading.text for heading in root.all() if heading.tag in ("h1", "h2", "h3", "h4")] == [
-        "Title", "First", "Inner", "Innermost", "Second",
-    ]  # fmt: skip
+        "Title",
+        "First",
+        "Inner",
+        "Innermost",
+        "Second",
+    ]
     assert [link.text for link in next(root.all("nav")).all("a")] == ["First", "Second"]
     assert [code.text for code in root.all("code")] == ["make", "two", "a < b\nc"]
     assert [(name.text, value.text) for name, value in zip(root.all("dt"), root.all("dd"), strict=True)] == [
@@ -81,9 +90,14 @@ def test_tables_keep_their_cells_and_set_rows_off() -> None:
 def test_nothing_that_is_put_in_breaks_the_page(drawn: Path) -> None:
     table = StudyTable(NASTY, [NASTY, NASTY], [[NASTY, NASTY]], NASTY)
     blocks = [
-        Text(NASTY), Points([NASTY]), Facts({NASTY: NASTY}), Code(NASTY), Table(table), Figure(drawn, NASTY),
+        Text(NASTY),
+        Points([NASTY]),
+        Facts({NASTY: NASTY}),
+        Code(NASTY),
+        Table(table),
+        Figure(drawn, NASTY),
         Details(NASTY, [Text(NASTY)]),
-    ]  # fmt: skip
+    ]
     html = page(NASTY, [Section(NASTY, blocks), Section(NASTY, [])], lead=[Text(NASTY)])
     root = check_page(html)
     assert "<b>" not in html
@@ -109,8 +123,9 @@ def test_words_are_set_off_whatever_they_are() -> None:
     assert [element.text for element in root.all("b")] == ["ERM, b", "ERM", "<b>", "code"]
     assert [element.text for element in root.all("code")] == ["code"]
     assert [element.text for tag in ("p", "li") for element in root.all(tag)][:2] == [
-        "ERM, b is not ERM; code <b> code, ERMs", "S",
-    ]  # fmt: skip
+        "ERM, b is not ERM; code <b> code, ERMs",
+        "S",
+    ]
     assert [element.text for element in root.all("li")][-1] == "a `b"
 
 
@@ -156,5 +171,7 @@ def test_the_same_content_gives_the_same_bytes_and_titles_their_own_ids(drawn: P
     html = page("T", sections)
     assert html == page("T", sections)
     assert [heading.attributes["id"] for heading in check_page(html).all("h2")] == [
-        "same-title", "same-title-2", "section",
-    ]  # fmt: skip
+        "same-title",
+        "same-title-2",
+        "section",
+    ]

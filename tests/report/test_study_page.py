@@ -97,8 +97,10 @@ def test_every_figure_is_there_under_its_rule(root: Element) -> None:
         captions = [next(figure.all("figcaption")).text for figure in figures]
         assert all(kind in caption for caption in captions)
         assert [rule for c in captions for rule in ("by val", "by id_val", "by oracle") if rule in c] == [
-            "by val", "by id_val", "by oracle",
-        ]  # fmt: skip
+            "by val",
+            "by id_val",
+            "by oracle",
+        ]
         for figure, caption in zip(figures, captions, strict=True):
             assert (NOTE in next(figure.all("svg")).text) == ("oracle" in caption)
 
@@ -220,10 +222,19 @@ def test_a_study_in_which_nothing_came_of_anything_is_shown(summary: dict[str, A
     nothing = {"mean": None, "std": 0.0}
     for arm in summary["arms"]:
         arm |= {
-            "val": nothing, "mean_test": nothing, "worst_test": nothing, "chosen": None, "chosen_score": None,
-            "difference": {"mean_test": None, "worst_test": None}, "gap_closed": None, "failed": 2, "runs": 0,
-            "environments": {"T1": nothing, "T2": nothing}, "seconds_per_epoch": None, "peak_rss_mb": None,
-        }  # fmt: skip
+            "val": nothing,
+            "mean_test": nothing,
+            "worst_test": nothing,
+            "chosen": None,
+            "chosen_score": None,
+            "difference": {"mean_test": None, "worst_test": None},
+            "gap_closed": None,
+            "failed": 2,
+            "runs": 0,
+            "environments": {"T1": nothing, "T2": nothing},
+            "seconds_per_epoch": None,
+            "peak_rss_mb": None,
+        }
     summary |= {"findings": [], "limits": {}, "majority": {}, "tuning": [], "provenance": [], "data_seeds": [0, 1]}
     root = check_page(study_page(summary, plan, Path("none")))
     assert headline(root) == "No arm could be held against another."

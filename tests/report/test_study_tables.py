@@ -124,10 +124,19 @@ def test_arms_without_runs_and_scores_that_are_no_shares_are_shown(summary: dict
     nothing = {"mean": None, "std": 0.0}
     changed["metric"] = "mse"
     changed["arms"][1] |= {
-        "val": nothing, "mean_test": nothing, "worst_test": nothing, "chosen": None, "chosen_score": None,
-        "chosen_trials": None, "difference": {"mean_test": None, "worst_test": None}, "gap_closed": None, "failed": 2,
-        "environments": {"T1": nothing, "T2": nothing}, "seconds_per_epoch": None, "peak_rss_mb": None,
-    }  # fmt: skip
+        "val": nothing,
+        "mean_test": nothing,
+        "worst_test": nothing,
+        "chosen": None,
+        "chosen_score": None,
+        "chosen_trials": None,
+        "difference": {"mean_test": None, "worst_test": None},
+        "gap_closed": None,
+        "failed": 2,
+        "environments": {"T1": nothing, "T2": nothing},
+        "seconds_per_epoch": None,
+        "peak_rss_mb": None,
+    }
     table = main_tables(changed)[0]
     assert list(table.rows[1]) == ["EERM random", "–", "–", "–", "–", "–", "–", "2"]
     assert table.rows[0][1] == f"{changed['arms'][0]['val']['mean']:.4g} ± {changed['arms'][0]['val']['std']:.4f}"

@@ -8,7 +8,7 @@ from statistics import fmean
 import pytest
 
 import graphshift as gs
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 from graphshift.report.study_tables import as_csv, as_text, main_tables
 from graphshift.studies import Arm, run_study
 from graphshift.studies.facts import check

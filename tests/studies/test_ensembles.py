@@ -7,10 +7,10 @@ from statistics import fmean
 import pytest
 
 import graphshift as gs
-from graphshift.errors import GraphshiftError
-from graphshift.models import make_model
+from graphshift.core.errors import GraphshiftError
+from graphshift.estimators import make_model
+from graphshift.estimators.settings import validated
 from graphshift.report.study_tables import as_csv, main_tables, study_tables
-from graphshift.settings import validated
 from graphshift.studies import Arm, run_study
 from graphshift.studies.plan import member_seeds
 from tiny_studies import OPTIONS, TINY, plan
@@ -42,8 +42,10 @@ def test_an_ensemble_of_a_study_is_that_of_the_library() -> None:
     rows = {row["arm"]: row for row in study.rows()}
     expected = gs.Ensemble(members)
     for name, model, adapt in (
-        ("ERM", members[0], None), ("ERM, × 2", expected, None), ("ERM, × 2, + norm", expected, "norm"),
-    ):  # fmt: skip
+        ("ERM", members[0], None),
+        ("ERM, × 2", expected, None),
+        ("ERM, × 2, + norm", expected, "norm"),
+    ):
         assert rows[name]["tests"] == {e.name: pytest.approx(model.score(e, adapt=adapt)) for e in data.tests}
         assert rows[name]["val"] == pytest.approx(fmean(model.score(e, adapt=adapt) for e in data.val))
 

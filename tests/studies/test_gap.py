@@ -45,9 +45,14 @@ def record(environment: str, folds: list[float], **changes: Any) -> dict[str, An
 
 def test_a_limit_is_the_mean_over_environments_and_data_seeds() -> None:
     records = [
-        record("T1", [0.2, 0.4]), record("T1", [0.6, 0.8]), record("T2", [0.9, 0.9]), record("T2", [0.7, 0.9]),
-        record("T1", [0.1, 0.1], backbone="gat"), record("T2", [0.0], status="failed"), record("T1", [9.0], kind="run"),
-    ]  # fmt: skip
+        record("T1", [0.2, 0.4]),
+        record("T1", [0.6, 0.8]),
+        record("T2", [0.9, 0.9]),
+        record("T2", [0.7, 0.9]),
+        record("T1", [0.1, 0.1], backbone="gat"),
+        record("T2", [0.0], status="failed"),
+        record("T1", [9.0], kind="run"),
+    ]
     limits = limits_of(records)
     assert limits["gcn"]["environments"]["T1"]["mean"] == pytest.approx(0.5)
     assert limits["gcn"]["environments"]["T2"]["mean"] == pytest.approx(0.85)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 from graphshift.studies import Arm, Plan
 from graphshift.studies.facts import check, check_data_seeds, load_data
 from graphshift.studies.jobs import Agenda, Job
@@ -44,8 +44,11 @@ def test_runs_of_an_arm_are_known_when_its_trials_are_done() -> None:
         records[job.id] = done(job)
     jobs = agenda.jobs(records)
     assert [(job.arm, job.settings["seed"]) for job in jobs if job.kind == "run"] == [
-        ("ERM", 0), ("EERM random", 0), ("ERM", 1), ("EERM random", 1),
-    ]  # fmt: skip
+        ("ERM", 0),
+        ("EERM random", 0),
+        ("ERM", 1),
+        ("EERM random", 1),
+    ]
     assert len({job.id for job in jobs}) == len(jobs)
 
 
@@ -69,8 +72,10 @@ def test_rules_share_a_run_only_if_they_chose_the_same() -> None:
     apart = {job.id: done(job, **{rule: float(job.tuned["lr"] == lr) for rule, lr in best.items()}) for job in trials}
     runs = [job for job in agenda.jobs(apart) if job.kind == "run"]
     assert [(job.rules, job.tuned["lr"], job.settings["selection"]) for job in runs] == [
-        (("val",), 0.1, "val"), (("oracle",), 0.01, "oracle"), (("id_val",), 0.01, "id_val"),
-    ]  # fmt: skip
+        (("val",), 0.1, "val"),
+        (("oracle",), 0.01, "oracle"),
+        (("id_val",), 0.01, "id_val"),
+    ]
 
 
 def test_an_arm_without_a_setting_is_hopeless() -> None:
@@ -105,8 +110,11 @@ def test_data_seeds_reach_every_job_and_tuning_stays_on_the_first() -> None:
         (6, 1),
     ]
     assert [(job.data_seed, job.environment) for job in jobs if job.kind == "limit"] == [
-        (5, "T1"), (5, "T2"), (6, "T1"), (6, "T2"),
-    ]  # fmt: skip
+        (5, "T1"),
+        (5, "T2"),
+        (6, "T1"),
+        (6, "T2"),
+    ]
     assert all(job.draws_data for job in jobs)
     fixed = agenda_of(plan(options=OPTIONS | {"seed": 3}))
     assert {(job.data_seed, job.draws_data) for job in fixed.jobs({})} == {(3, False)}
@@ -114,9 +122,12 @@ def test_data_seeds_reach_every_job_and_tuning_stays_on_the_first() -> None:
 
 def test_the_baseline_is_the_erm_arm_of_the_same_backbone_or_the_one_named() -> None:
     arms = [
-        Arm("x", {"backbone": "gcn"}), Arm("e1", {"method": "erm", "backbone": "mlp"}),
-        Arm("e2", {"method": "erm", "backbone": "gcn"}), Arm("y", {"backbone": "sage"}), Arm("z", {}, baseline="x"),
-    ]  # fmt: skip
+        Arm("x", {"backbone": "gcn"}),
+        Arm("e1", {"method": "erm", "backbone": "mlp"}),
+        Arm("e2", {"method": "erm", "backbone": "gcn"}),
+        Arm("y", {"backbone": "sage"}),
+        Arm("z", {}, baseline="x"),
+    ]
     study = plan(arms=arms, trials=0)
     facts = agenda_of(study).facts
     found = [facts.baseline(study, arm) for arm in arms]

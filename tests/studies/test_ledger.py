@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 from graphshift.studies.ledger import Ledger
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import graphshift as gs
-from graphshift.environments import Environment
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment
 from graphshift.studies.facts import check, load_data
 from graphshift.studies.jobs import Agenda
 from graphshift.studies.limit import FOLDS, folds_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 from graphshift.studies import Arm, Plan
 from graphshift.studies.plan import trainings, tuning_seeds
 

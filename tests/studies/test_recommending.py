@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 import graphshift as gs
-from graphshift.errors import GraphshiftError
-from graphshift.selecting import misled
-from graphshift.settings import validated
+from graphshift.core.errors import GraphshiftError
+from graphshift.estimators.settings import validated
 from graphshift.studies import Study, run_study
 from graphshift.studies.facts import check
 from graphshift.studies.recommending import (
@@ -27,10 +26,20 @@ from graphshift.studies.recommending import (
     seconds_an_epoch,
 )
 from graphshift.studies.statistics import Difference
+from graphshift.training.selection import misled
 from tiny_studies import OPTIONS
 
-NAMES = ["ERM, gcn", "EERM random, gcn", "EERM gradient, gcn", "EERM features, gcn", "ERM, sage", "EERM random, sage",
-         "EERM gradient, sage", "EERM features, sage", "ERM, mlp"]  # fmt: skip
+NAMES = [
+    "ERM, gcn",
+    "EERM random, gcn",
+    "EERM gradient, gcn",
+    "EERM features, gcn",
+    "ERM, sage",
+    "EERM random, sage",
+    "EERM gradient, sage",
+    "EERM features, sage",
+    "ERM, mlp",
+]
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +60,17 @@ def test_arms_are_methods_explorers_and_backbones(data: gs.ShiftDataset) -> None
 
 @pytest.mark.parametrize(
     ("budget", "expected"),
-    [(10_000, Size(5, 12, 200)), (4_600, Size(5, 8, 200)), (3_600, Size(5, 4, 200)), (2_600, Size(3, 4, 200)),
-     (2_100, Size(3, 2, 200)), (760, Size(3, 0, 200)), (380, Size(3, 0, 100)), (190, Size(3, 0, 50))],
-)  # fmt: skip
+    [
+        (10_000, Size(5, 12, 200)),
+        (4_600, Size(5, 8, 200)),
+        (3_600, Size(5, 4, 200)),
+        (2_600, Size(3, 4, 200)),
+        (2_100, Size(3, 2, 200)),
+        (760, Size(3, 0, 200)),
+        (380, Size(3, 0, 100)),
+        (190, Size(3, 0, 50)),
+    ],
+)
 def test_the_size_is_the_largest_that_fits(budget: float, expected: Size) -> None:
     seconds = {"a": 0.25, "b": 0.75}
     assert chosen_size(seconds, 200, budget, workers=1, rules=2) == expected
@@ -102,8 +119,12 @@ def test_who_is_ahead_beyond_chance_by_most_is_recommended(study: Study) -> None
     found = recommend(with_scores(study, scores, "val"), "val")
     assert found.arm == "EERM gradient, sage"
     assert found.settings == {
-        "method": "eerm", "backbone": "sage", "explorer": "gradient", "epochs": 2, "selection": "val",
-    }  # fmt: skip
+        "method": "eerm",
+        "backbone": "sage",
+        "explorer": "gradient",
+        "epochs": 2,
+        "selection": "val",
+    }
     validated(found.settings)
     assert found.difference is not None
     assert found.difference.mean == pytest.approx(0.2033, abs=1e-3)

@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 import torch
 
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment, ShiftDataset
 from graphshift.datasets import DATASETS
 from graphshift.datasets.planted import planted
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftError
-from graphshift.fitting import locked
-from graphshift.graphs import Graph
+from graphshift.fitting.fit import locked
+from graphshift.graph.graph import Graph
 from graphshift.studies import Arm, Study, run_study, work
 from graphshift.studies.facts import check, load_data
 from graphshift.studies.folder import _differences, plan_json
 from graphshift.studies.jobs import Agenda
 from graphshift.studies.running import _Sitting
-from graphshift.training import Interrupted
+from graphshift.training.loop import Interrupted
 from tiny_studies import ERM, OPTIONS, RANDOM, TINY, everything, plan, without_cost
 
 WILD = Arm("wild", {"method": "erm", "lr": 1e6, "epochs": 60, "hidden_channels": 4})
@@ -189,8 +189,12 @@ def test_changed_contents_are_noticed_and_rounding_is_not() -> None:
     swapped[[first, second]] = swapped[[second, first]]
     rewired = Graph(e.num_nodes, torch.cat([e.graph.keys[1:], e.graph.keys[:1] + 1]).unique(), undirected=False)
     for changed in (
-        e.replace(x=one), e.replace(x=e.x.flip(1)), e.replace(x=-e.x), e.replace(y=swapped), e.replace(graph=rewired),
-    ):  # fmt: skip
+        e.replace(x=one),
+        e.replace(x=e.x.flip(1)),
+        e.replace(x=-e.x),
+        e.replace(y=swapped),
+        e.replace(graph=rewired),
+    ):
         assert _differences(before, written(with_first(changed))) == [
             "the data are not the same (plan.json, field `data`)"
         ]
@@ -243,9 +247,12 @@ def test_failed_fits_are_recorded_and_do_not_stop_the_rest(tmp_path: Path) -> No
     study = run(tmp_path / "s", arms=[ERM, WILD, tuned], trials=2, seeds=[0, 1])
     states = {(r["kind"], r["arm"]): r["status"] for r in study.records}
     assert states == {
-        ("trial", "ERM"): "ok", ("run", "ERM"): "ok", ("run", "wild"): "failed",
-        ("trial", "wild, tuned"): "failed", ("run", "wild, tuned"): "failed",
-    }  # fmt: skip
+        ("trial", "ERM"): "ok",
+        ("run", "ERM"): "ok",
+        ("run", "wild"): "failed",
+        ("trial", "wild, tuned"): "failed",
+        ("run", "wild, tuned"): "failed",
+    }
     reasons = {r["arm"]: r["reason"] for r in study.records if r["kind"] == "run"}
     assert "training was stopped" in reasons["wild"]
     assert reasons["wild, tuned"] == "all trials of this arm failed, so there is no setting to run"
@@ -279,9 +286,7 @@ def test_a_retry_that_works_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert without_cost(second.summary) == without_cost(run(arms=[ERM]).summary)
 
 
-def test_data_that_cannot_be_made_are_a_failure_with_their_reason(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_data_that_cannot_be_made_are_a_failure_with_their_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     def moody(nodes: int, *, environments: int, degree: float, seed: int = 0) -> ShiftDataset:
         if seed == 1:
             raise GraphshiftError("no graph today")
@@ -290,8 +295,10 @@ def test_data_that_cannot_be_made_are_a_failure_with_their_reason(
     monkeypatch.setitem(DATASETS, "planted", moody)
     study = run(arms=[ERM], trials=0, seeds=[0], data_seeds=[0, 1, 2])
     assert [(r["data_seed"], r["status"], r["reason"]) for r in study.records] == [
-        (0, "ok", None), (1, "failed", "no graph today"), (2, "ok", None),
-    ]  # fmt: skip
+        (0, "ok", None),
+        (1, "failed", "no graph today"),
+        (2, "ok", None),
+    ]
 
 
 def test_a_summary_of_every_rule_agrees_with_its_records() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 from graphshift.studies import crossed_arms, paper_space, space_from_table
 
 RATES = (0.0001, 0.0002, 0.001, 0.005, 0.01)
@@ -15,17 +15,22 @@ RATES = (0.0001, 0.0002, 0.001, 0.005, 0.01)
 def test_the_papers_space_is_as_published() -> None:
     assert paper_space({"method": "erm"}) == {"lr": RATES}
     assert paper_space({"method": "eerm"}) == {
-        "lr": RATES, "explorer_lr": (0.0001, 0.001, 0.005, 0.01), "beta": (0.2, 0.5, 1.0, 2.0, 3.0),
-        "edits_per_node": (1, 5, 10), "inner_steps": (1, 5),
-    }  # fmt: skip
+        "lr": RATES,
+        "explorer_lr": (0.0001, 0.001, 0.005, 0.01),
+        "beta": (0.2, 0.5, 1.0, 2.0, 3.0),
+        "edits_per_node": (1, 5, 10),
+        "inner_steps": (1, 5),
+    }
     for explorer in ("random", "gradient"):  # they do not learn: no learning rate, no T
         assert list(paper_space({"method": "eerm", "explorer": explorer})) == ["lr", "beta", "edits_per_node"]
 
 
 def test_what_is_given_is_not_tuned() -> None:
     assert list(paper_space({"method": "eerm", "lr": 0.1, "beta": 1.0})) == [
-        "explorer_lr", "edits_per_node", "inner_steps",
-    ]  # fmt: skip
+        "explorer_lr",
+        "edits_per_node",
+        "inner_steps",
+    ]
 
 
 def test_methods_backbones_and_explorers_make_arms() -> None:
@@ -33,15 +38,23 @@ def test_methods_backbones_and_explorers_make_arms() -> None:
         ["erm", "eerm"], ["gcn", "gat"], ["reinforce", "random"], common={"epochs": 7, "explorers": 4, "inner_steps": 2}
     )
     assert [arm.name for arm in arms] == [
-        "ERM, gcn", "EERM reinforce, gcn", "EERM random, gcn", "ERM, gat", "EERM reinforce, gat", "EERM random, gat",
-    ]  # fmt: skip
+        "ERM, gcn",
+        "EERM reinforce, gcn",
+        "EERM random, gcn",
+        "ERM, gat",
+        "EERM reinforce, gat",
+        "EERM random, gat",
+    ]
     assert arms[0].settings == {"method": "erm", "backbone": "gcn", "epochs": 7}
     assert arms[1].settings == {
-        "method": "eerm", "backbone": "gcn", "explorer": "reinforce", "epochs": 7, "explorers": 4, "inner_steps": 2,
-    }  # fmt: skip
-    assert arms[2].settings == {
-        "method": "eerm", "backbone": "gcn", "explorer": "random", "epochs": 7, "explorers": 4,
-    }  # fmt: skip
+        "method": "eerm",
+        "backbone": "gcn",
+        "explorer": "reinforce",
+        "epochs": 7,
+        "explorers": 4,
+        "inner_steps": 2,
+    }
+    assert arms[2].settings == {"method": "eerm", "backbone": "gcn", "explorer": "random", "epochs": 7, "explorers": 4}
     assert list(arms[1].space or ()) == ["lr", "explorer_lr", "beta", "edits_per_node"]
     assert list(arms[2].space or ()) == ["lr", "beta", "edits_per_node"]
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import graphshift as gs
-from graphshift.metrics import METRICS
+from graphshift.data.metrics import METRICS
 from graphshift.studies import Arm, Difference, Plan, compare, flat, run_study, summarise
 from graphshift.studies.statistics import unit_of
 
@@ -87,8 +87,10 @@ def test_runs_on_the_same_data_are_averaged_before_they_are_tested() -> None:
     gains = random.normal(0.05, 0.02, (4, 3)) + random.normal(0, 0.1, (4, 1))  # data seeds differ more than seeds
     rows = [
         {"arm": arm, "data_seed": d, "seed": s, "metric": "accuracy", "mean": 0.5 + (gains[d, s] if arm == "a" else 0)}
-        for arm in ("a", "b") for d in range(4) for s in range(3)
-    ]  # fmt: skip
+        for arm in ("a", "b")
+        for d in range(4)
+        for s in range(3)
+    ]
     found = compare(rows, "a", "b")
     expected = stats.ttest_1samp(gains.mean(axis=1), 0)
     interval = expected.confidence_interval(0.95)
@@ -118,8 +120,13 @@ def test_differences_that_are_all_alike_leave_no_doubt(gain: float, p: float) ->
 
 def test_scores_that_are_not_shares_keep_their_size() -> None:
     assert {name: unit_of(name)[0] for name in METRICS} == {
-        "accuracy": 100, "roc_auc": 100, "macro_f1": 100, "f1": 100, "mse": 1, "r2": 1,
-    }  # fmt: skip
+        "accuracy": 100,
+        "roc_auc": 100,
+        "macro_f1": 100,
+        "f1": 100,
+        "mse": 1,
+        "r2": 1,
+    }
     sentence = Difference("a", "b", "mean", 0.0123, 0.01, 0.0146, 3).sentence(*unit_of("mse"))
     assert sentence == "a is ahead of b by 0.0123 in the mean test score (95 % interval +0.0100 to +0.0146, 3 seeds)."
 
@@ -172,9 +179,22 @@ def test_the_sentence_says_who_is_ahead_and_by_how_much(difference: Difference, 
 def test_the_worst_of_a_metric_of_which_less_is_better_is_the_largest() -> None:
     chosen = {"epoch": 1, "score": 1.0, "val": 1.0, "tests": {"c": 2.0, "d": 7.0, "e": 3.0}}
     names = (
-        "arm", "dataset", "method", "backbone", "explorer", "data_seed", "seed", "settings", "tuned", "majority",
-        "seconds", "seconds_per_epoch", "peak_rss_mb", "variance", "version",
-    )  # fmt: skip
+        "arm",
+        "dataset",
+        "method",
+        "backbone",
+        "explorer",
+        "data_seed",
+        "seed",
+        "settings",
+        "tuned",
+        "majority",
+        "seconds",
+        "seconds_per_epoch",
+        "peak_rss_mb",
+        "variance",
+        "version",
+    )
     record = dict.fromkeys(names) | {"arm": "ERM", "kind": "run", "status": "ok", "selections": {"val": chosen}}
     assert flat([record | {"metric": "mse"}], "val")[0]["worst"] == 7.0
     assert flat([record | {"metric": "accuracy"}], "val")[0]["worst"] == 2.0
@@ -185,9 +205,22 @@ def test_the_worst_of_a_metric_of_which_less_is_better_is_the_largest() -> None:
 
 def test_rows_have_what_records_of_earlier_versions_lack() -> None:
     names = (
-        "arm", "dataset", "method", "backbone", "explorer", "data_seed", "seed", "settings", "tuned", "majority",
-        "seconds", "seconds_per_epoch", "peak_rss_mb", "variance", "version",
-    )  # fmt: skip
+        "arm",
+        "dataset",
+        "method",
+        "backbone",
+        "explorer",
+        "data_seed",
+        "seed",
+        "settings",
+        "tuned",
+        "majority",
+        "seconds",
+        "seconds_per_epoch",
+        "peak_rss_mb",
+        "variance",
+        "version",
+    )
     old = {"epoch": 1, "score": 1.0, "val": 1.0, "tests": {"c": 2.0}}
     record = dict.fromkeys(names) | {"arm": "ERM", "kind": "run", "status": "ok", "metric": "accuracy"}
     record["selections"] = {"val": old}

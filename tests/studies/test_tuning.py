@@ -8,7 +8,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 from graphshift.studies.facts import check, load_data
 from graphshift.studies.jobs import Agenda
 from graphshift.studies.space import crossed_arms, paper_space

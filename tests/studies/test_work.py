@@ -10,22 +10,44 @@ import pytest
 import torch
 
 import graphshift as gs
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftError
-from graphshift.models import make_model
-from graphshift.selecting import misled
-from graphshift.settings import validated
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.estimators import make_model
+from graphshift.estimators.settings import validated
 from graphshift.studies import Arm, Plan
 from graphshift.studies.facts import check, load_data
 from graphshift.studies.jobs import Agenda, Job
 from graphshift.studies.work import attempt, reason_of
+from graphshift.training.selection import misled
 from tiny_studies import ERM, OPTIONS, RANDOM, TINY, plan
 
 KEYS = {
-    "kind", "id", "dataset", "arm", "method", "backbone", "explorer", "data_seed", "seed", "trial", "tuned",
-    "environment", "settings", "status", "reason", "metric", "selections", "majority", "seconds", "seconds_per_epoch",
-    "peak_rss_mb", "variance", "curve", "threads", "version",
-}  # fmt: skip
+    "kind",
+    "id",
+    "dataset",
+    "arm",
+    "method",
+    "backbone",
+    "explorer",
+    "data_seed",
+    "seed",
+    "trial",
+    "tuned",
+    "environment",
+    "settings",
+    "status",
+    "reason",
+    "metric",
+    "selections",
+    "majority",
+    "seconds",
+    "seconds_per_epoch",
+    "peak_rss_mb",
+    "variance",
+    "curve",
+    "threads",
+    "version",
+}
 
 
 class Untouchable(Environment):
@@ -93,12 +115,15 @@ def test_a_run_is_what_the_estimator_gives(data: ShiftDataset) -> None:
     assert set(record) == KEYS
     assert record["selections"] == {
         "val": {
-            "epoch": model.best_epoch_, "score": model.best_score_, "val": model.best_score_,
-            "tests": model.score(data.tests), "train": model.score(data.train[0]),
+            "epoch": model.best_epoch_,
+            "score": model.best_score_,
+            "val": model.best_score_,
+            "tests": model.score(data.tests),
+            "train": model.score(data.train[0]),
             "train_without_spurious": without_spurious(model, data),
             "misled": model.score(misled(model.backbone_, data.val[0])),
         }
-    }  # fmt: skip
+    }
     assert record["curve"] is None  # ERM has one risk, and no variance
     assert record["majority"] == {e.name: e.majority for e in data.tests}
     assert (record["method"], record["explorer"], record["variance"]) == ("erm", None, None)

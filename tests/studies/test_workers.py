@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from graphshift.cli import main
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 from graphshift.studies import pool, run_study, running
 from tiny_studies import ERM, OPTIONS, plan, without_cost
 
@@ -107,10 +107,27 @@ def test_workers_that_cannot_start_end_the_study(monkeypatch: pytest.MonkeyPatch
 
 
 COMPARE = [
-    "compare", "planted", *(f"-o{name}={value}" for name, value in OPTIONS.items()), "--explorers", "random",
-    "--backbones", "gcn", "--seeds", "2", "--tune", "3", "--set", "epochs=60", "--set", "explorers=2", "--set",
-    "hidden=4", "--threads-per-worker", "1", "--no-in-domain",
-]  # fmt: skip
+    "compare",
+    "planted",
+    *(f"-o{name}={value}" for name, value in OPTIONS.items()),
+    "--explorers",
+    "random",
+    "--backbones",
+    "gcn",
+    "--seeds",
+    "2",
+    "--tune",
+    "3",
+    "--set",
+    "epochs=60",
+    "--set",
+    "explorers=2",
+    "--set",
+    "hidden=4",
+    "--threads-per-worker",
+    "1",
+    "--no-in-domain",
+]
 
 
 def test_a_study_killed_at_any_moment_ends_with_the_same_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

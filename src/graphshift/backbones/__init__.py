@@ -9,7 +9,6 @@ from typing import Any
 
 from torch import nn
 
-from graphshift.arguments import check_types
 from graphshift.backbones.base import Backbone, ModuleBackbone
 from graphshift.backbones.gat import GAT
 from graphshift.backbones.gcn import GCN
@@ -18,11 +17,22 @@ from graphshift.backbones.gprgnn import GPRGNN
 from graphshift.backbones.mlp import MLP
 from graphshift.backbones.sage import SAGE
 from graphshift.backbones.sgc import SGC
-from graphshift.errors import GraphshiftError
+from graphshift.core.arguments import check_types
+from graphshift.core.errors import GraphshiftError
 
 __all__ = [
-    "BACKBONES", "GAT", "GCN", "GCNII", "GPRGNN", "MLP", "SAGE", "SGC", "Backbone", "ModuleBackbone", "make_backbone",
-]  # fmt: skip
+    "BACKBONES",
+    "GAT",
+    "GCN",
+    "GCNII",
+    "GPRGNN",
+    "MLP",
+    "SAGE",
+    "SGC",
+    "Backbone",
+    "ModuleBackbone",
+    "make_backbone",
+]
 
 #: Every backbone by name.
 BACKBONES: dict[str, Callable[..., Backbone]] = {
@@ -38,9 +48,15 @@ BACKBONES: dict[str, Callable[..., Backbone]] = {
 
 
 def make_backbone(
-    backbone: str | nn.Module, in_channels: int, out_channels: int, *, hidden_channels: int, num_layers: int,
-    dropout: float, options: dict[str, Any] | None = None,
-) -> Backbone:  # fmt: skip
+    backbone: str | nn.Module,
+    in_channels: int,
+    out_channels: int,
+    *,
+    hidden_channels: int,
+    num_layers: int,
+    dropout: float,
+    options: dict[str, Any] | None = None,
+) -> Backbone:
     """A new backbone by name, or a copy of the user's own module.
 
     Args:
@@ -62,9 +78,13 @@ def make_backbone(
     check_types(f"backbone {backbone!r}", BACKBONES[backbone], options or {})
     try:
         return BACKBONES[backbone](
-            in_channels, out_channels, hidden_channels=hidden_channels, num_layers=num_layers, dropout=dropout,
+            in_channels,
+            out_channels,
+            hidden_channels=hidden_channels,
+            num_layers=num_layers,
+            dropout=dropout,
             **(options or {}),
-        )  # fmt: skip
+        )
     except (TypeError, ArithmeticError, RuntimeError) as error:
         if not options:
             raise

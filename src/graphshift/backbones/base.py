@@ -8,11 +8,9 @@ from abc import abstractmethod
 import torch
 from torch import Tensor, nn
 
-from graphshift.errors import GraphshiftError
-from graphshift.graphs import Graph
-from graphshift.sparse import Sparse
-
-__all__ = ["Backbone", "Linear", "ModuleBackbone"]
+from graphshift.core.errors import GraphshiftError
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
 
 
 class Backbone(nn.Module):

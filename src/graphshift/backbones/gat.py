@@ -8,13 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphshift import native
 from graphshift.backbones.base import Linear, zeros
 from graphshift.backbones.layered import Convolution, Layered
-from graphshift.graphs import Graph
-from graphshift.sparse import Sparse
-
-__all__ = ["GAT"]
+from graphshift.graph import kernels
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
 
 
 class GATConvolution(Convolution):
@@ -41,7 +39,7 @@ class GATConvolution(Convolution):
         h = h.view(-1, self.heads, self.width)
         source, target = (h * self.from_source).sum(-1), (h * self.to_target).sum(-1)
         pattern, weight = graph.pattern, graph.weight
-        if native.fits(h.detach(), pattern.col, weight):
+        if kernels.fits(h.detach(), pattern.col, weight):
             mixed: Tensor = _Attention.apply(h.contiguous(), source, target, graph)
         else:
             mixed = self._mix_plainly(h, source, target, graph)
@@ -74,7 +72,7 @@ class _Attention(torch.autograd.Function):
     def forward(ctx: Any, h: Tensor, source: Tensor, target: Tensor, graph: Graph) -> Tensor:
         ctx.graph = graph
         pattern = graph.pattern
-        mixed, top, total = native.attend(pattern.rowptr, pattern.col, graph.weight, h, source, target)
+        mixed, top, total = kernels.attend(pattern.rowptr, pattern.col, graph.weight, h, source, target)
         ctx.save_for_backward(h, source, target, top, total, mixed)
         return mixed
 
@@ -86,7 +84,7 @@ class _Attention(torch.autograd.Function):
         if not graph.undirected:
             transposed, order = pattern.transposed
             across = (transposed.rowptr, transposed.col, None if weight is None else weight[order])
-        return *native.attend_back(rows, across, gradients[0].contiguous(), *ctx.saved_tensors), None
+        return *kernels.attend_back(rows, across, gradients[0].contiguous(), *ctx.saved_tensors), None
 
 
 class GAT(Layered):
@@ -102,9 +100,15 @@ class GAT(Layered):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, *, hidden_channels: int = 32, num_layers: int = 2,
-        dropout: float = 0.0, heads: int = 4,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 32,
+        num_layers: int = 2,
+        dropout: float = 0.0,
+        heads: int = 4,
+    ) -> None:
         layers: list[Convolution] = []
         width = in_channels
         for _ in range(num_layers - 1):

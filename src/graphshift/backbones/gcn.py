@@ -6,10 +6,8 @@ from torch import Tensor, nn
 
 from graphshift.backbones.base import Linear, zeros
 from graphshift.backbones.layered import Convolution, Layered, widths
-from graphshift.graphs import Graph
-from graphshift.sparse import Sparse
-
-__all__ = ["GCN"]
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
 
 
 class GCNConvolution(Convolution):
@@ -45,9 +43,15 @@ class GCN(Layered):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, *, hidden_channels: int = 32, num_layers: int = 2,
-        dropout: float = 0.0, normalize: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 32,
+        num_layers: int = 2,
+        dropout: float = 0.0,
+        normalize: bool = True,
+    ) -> None:
         shapes = widths(in_channels, hidden_channels, out_channels, num_layers)
         layers = [GCNConvolution(i, o, normalize) for i, o in shapes]
         super().__init__(layers, dropout, activation=nn.ReLU(inplace=True))

@@ -10,10 +10,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from graphshift.backbones.base import Backbone, Linear
-from graphshift.graphs import Graph
-from graphshift.sparse import Sparse
-
-__all__ = ["GCNII"]
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
 
 
 class GCNII(Backbone):
@@ -32,9 +30,16 @@ class GCNII(Backbone):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, *, hidden_channels: int = 32, num_layers: int = 10,
-        dropout: float = 0.0, alpha: float = 0.1, lamda: float = 1.0,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 32,
+        num_layers: int = 10,
+        dropout: float = 0.0,
+        alpha: float = 0.1,
+        lamda: float = 1.0,
+    ) -> None:
         super().__init__()
         self.enter = Linear(in_channels, hidden_channels)
         self.layers = nn.ModuleList(Linear(hidden_channels, hidden_channels, bias=False) for _ in range(num_layers))

@@ -7,10 +7,8 @@ from torch import Tensor, nn
 
 from graphshift.backbones.base import Backbone
 from graphshift.backbones.mlp import MLP
-from graphshift.graphs import Graph
-from graphshift.sparse import Sparse
-
-__all__ = ["GPRGNN"]
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
 
 
 class GPRGNN(Backbone):
@@ -27,9 +25,16 @@ class GPRGNN(Backbone):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, *, hidden_channels: int = 32, num_layers: int = 2,
-        dropout: float = 0.0, hops: int = 10, alpha: float = 0.1,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 32,
+        num_layers: int = 2,
+        dropout: float = 0.0,
+        hops: int = 10,
+        alpha: float = 0.1,
+    ) -> None:
         super().__init__()
         self.mlp = MLP(
             in_channels, out_channels, hidden_channels=hidden_channels, num_layers=num_layers, dropout=dropout

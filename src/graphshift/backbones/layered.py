@@ -10,10 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graphshift.backbones.base import Backbone
-from graphshift.graphs import Graph
-from graphshift.sparse import Sparse
-
-__all__ = ["Convolution", "Layered"]
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
 
 
 class Convolution(nn.Module):

@@ -7,10 +7,8 @@ from torch import Tensor, nn
 
 from graphshift.backbones.base import Backbone, Linear
 from graphshift.backbones.layered import widths
-from graphshift.graphs import Graph
-from graphshift.sparse import Sparse
-
-__all__ = ["MLP"]
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
 
 
 class MLP(Backbone):
@@ -25,9 +23,14 @@ class MLP(Backbone):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, *, hidden_channels: int = 32, num_layers: int = 2,
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 32,
+        num_layers: int = 2,
         dropout: float = 0.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
             Linear(i, o) for i, o in widths(in_channels, hidden_channels, out_channels, num_layers)

@@ -6,10 +6,8 @@ from torch import Tensor, cat, nn
 
 from graphshift.backbones.base import Linear
 from graphshift.backbones.layered import Convolution, Layered, widths
-from graphshift.graphs import Graph
-from graphshift.sparse import Sparse
-
-__all__ = ["SAGE"]
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
 
 
 class SAGEConvolution(Convolution):
@@ -50,9 +48,15 @@ class SAGE(Layered):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, *, hidden_channels: int = 32, num_layers: int = 2,
-        dropout: float = 0.0, self_loops: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 32,
+        num_layers: int = 2,
+        dropout: float = 0.0,
+        self_loops: bool = True,
+    ) -> None:
         shapes = widths(in_channels, hidden_channels, out_channels, num_layers)
         layers = [SAGEConvolution(i, o, self_loops) for i, o in shapes]
         super().__init__(layers, dropout, activation=nn.ReLU(inplace=True))

@@ -5,10 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from graphshift.backbones.base import Backbone, Linear, zeros
-from graphshift.graphs import Graph
-from graphshift.sparse import Sparse
-
-__all__ = ["SGC"]
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
 
 
 class SGC(Backbone):
@@ -23,9 +21,14 @@ class SGC(Backbone):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, *, hidden_channels: int = 32, num_layers: int = 2,
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 32,
+        num_layers: int = 2,
         dropout: float = 0.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.linear, self.bias = Linear(in_channels, out_channels, bias=False), zeros(out_channels)
         self.hops = num_layers

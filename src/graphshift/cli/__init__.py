@@ -22,15 +22,18 @@ from graphshift.cli.recommend import recommend
 from graphshift.cli.reproduce import reproduce
 from graphshift.cli.show import demo, toy
 from graphshift.cli.use import init, predict, score
-from graphshift.errors import GraphshiftError, GraphshiftWarning
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
-    name="graphshift", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+    name="graphshift",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
     help="Graph neural networks that hold up when the graph changes.",
     epilog="Errors of use end with status 2 and one message; nothing is overwritten unless --force is given.",
-)  # fmt: skip
+)
 
 
 def _stoppable(command: Callable[..., None]) -> Callable[..., None]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphshift.benchmarks.parts import CHECKED, PARTS, SECTIONS, chosen_parts
 from graphshift.cli.options import DataDir, Force, Json, refuse_existing
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
+from graphshift.lab.bench.parts import CHECKED, PARTS, SECTIONS, chosen_parts
 
 if TYPE_CHECKING:
-    from graphshift.benchmarks.check import Check
+    from graphshift.lab.bench.check import Check
 
 _NAMES = "|".join(dict.fromkeys([*SECTIONS, *PARTS]))
 _DEFAULT_OUT = Path("bench-output")
@@ -24,8 +24,7 @@ _DEFAULT_OUT = Path("bench-output")
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="small sizes: a minute or two instead of twenty")] = False,
     only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar=_NAMES, help="run this section or part alone; may be repeated"),
+        list[str] | None, typer.Option("--only", metavar=_NAMES, help="run this section or part alone; may be repeated")
     ] = None,
     out: Annotated[
         Path | None,
@@ -38,14 +37,15 @@ def bench(
     check: Annotated[
         Path | None,
         typer.Option(
-            "--check", metavar="results.json",
+            "--check",
+            metavar="results.json",
             help="run the bars of up to 100,000 nodes and compare; status 1 if one is over 25 % worse; keeps nothing "
             "without --out",
         ),
     ] = None,
     force: Force = False,
     json_: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Measure speed and memory on this machine, beside the work that cannot be avoided, a dense explorer and PyG."""
     names = chosen_parts(only, default=CHECKED if check else tuple(PARTS))
     folder = out if check or out else _DEFAULT_OUT
@@ -54,10 +54,10 @@ def bench(
     if data_dir is not None and not data_dir.is_dir():
         raise GraphshiftError(f"{data_dir}: there is no such folder; --data-dir names that of the raw files.")
 
-    from graphshift.benchmarks.check import compare, read_results
-    from graphshift.benchmarks.plots import draw_curves
-    from graphshift.benchmarks.suite import run_suite
-    from graphshift.benchmarks.writing import write_tables
+    from graphshift.lab.bench.check import compare, read_results
+    from graphshift.lab.bench.plots import draw_curves
+    from graphshift.lab.bench.suite import run_suite
+    from graphshift.lab.bench.writing import write_tables
 
     committed = read_results(check) if check else None
 
@@ -105,7 +105,7 @@ def _made(folder: Path | None) -> Iterator[None]:
 
 
 def _show(results: dict[str, Any]) -> None:
-    from graphshift.benchmarks.tables import head, tables_of
+    from graphshift.lab.bench.tables import head, tables_of
     from graphshift.report.tables import print_table
 
     for table in tables_of(results):

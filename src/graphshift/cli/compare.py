@@ -11,27 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphshift.cli.options import (
-    SHORT,
-    DataDir,
-    Force,
-    Json,
-    Options,
-    dataset_options,
-    pairs,
-    read_toml,
-    toml_dataset,
-)
-from graphshift.errors import GraphshiftError
+from graphshift.cli.options import SHORT, DataDir, Force, Json, Options, dataset_options, pairs, read_toml, toml_dataset
+from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
     from graphshift.studies import Plan
 
 #: Settings that make arms or runs, and the options that give them.
 _BY_OPTION = {
-    "method": "--methods", "backbone": "--backbones", "explorer": "--explorers", "seed": "--seeds",
+    "method": "--methods",
+    "backbone": "--backbones",
+    "explorer": "--explorers",
+    "seed": "--seeds",
     "selection": "--selections",
-}  # fmt: skip
+}
 
 
 def compare(
@@ -54,8 +47,7 @@ def compare(
     ] = "reinforce",
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="final runs of each arm", min=1)] = 5,
     data_seeds: Annotated[
-        int | None,
-        typer.Option("--data-seeds", metavar="N", help="draws of the data, each with all seeds", min=1),
+        int | None, typer.Option("--data-seeds", metavar="N", help="draws of the data, each with all seeds", min=1)
     ] = None,
     tune: Annotated[
         int, typer.Option("--tune", metavar="N", help="trials of tuning for each arm; 0: none", min=0)
@@ -80,8 +72,7 @@ def compare(
         ),
     ] = None,
     ensemble: Annotated[
-        int,
-        typer.Option("--ensemble", metavar="N", min=1, help="also score the mean of N models that differ in seed"),
+        int, typer.Option("--ensemble", metavar="N", min=1, help="also score the mean of N models that differ in seed")
     ] = 1,
     shared: Annotated[
         list[str] | None,
@@ -106,23 +97,43 @@ def compare(
     The same command goes on where it was stopped. Tests choose nothing, unless you ask for the rule `oracle`.
     """
     from graphshift.studies import run_study
-    from graphshift.training import Interrupted
+    from graphshift.training.loop import Interrupted
 
     plan = _plan(
-        dataset, methods, backbones, explorers, seeds, data_seeds, tune, repeats, space, selections, in_domain, adapt,
-        ensemble, shared, option, data_dir,
-    )  # fmt: skip
+        dataset,
+        methods,
+        backbones,
+        explorers,
+        seeds,
+        data_seeds,
+        tune,
+        repeats,
+        space,
+        selections,
+        in_domain,
+        adapt,
+        ensemble,
+        shared,
+        option,
+        data_dir,
+    )
     folder = out or Path("studies") / plan.dataset
     command = ["graphshift", *sys.argv[1:]]
     try:
         study = run_study(
-            plan, folder, workers=workers, threads=threads_per_worker, force=force, retry_failed=retry_failed,
-            progress=True, command=command,
-        )  # fmt: skip
+            plan,
+            folder,
+            workers=workers,
+            threads=threads_per_worker,
+            force=force,
+            retry_failed=retry_failed,
+            progress=True,
+            command=command,
+        )
     except Interrupted as error:
         again = shlex.join(word for word in command if word != "--force")  # which would start anew
         raise Interrupted(f"{error} Go on with: {again}") from None
-    from graphshift.progress import error_console
+    from graphshift.core.progress import error_console
     from graphshift.report.study_report import write_report
 
     with error_console().status("writing tables, figures and the page …"):
@@ -137,13 +148,26 @@ def compare(
 
 
 def _plan(
-    dataset: str, methods: str, backbones: str | None, explorers: str, seeds: int, data_seeds: int | None, tune: int,
-    repeats: int, space: Path | None, selections: str, in_domain: bool, adapt: str | None, ensemble: int,
-    shared: list[str] | None, option: list[str] | None, data_dir: Path | None,
-) -> Plan:  # fmt: skip
+    dataset: str,
+    methods: str,
+    backbones: str | None,
+    explorers: str,
+    seeds: int,
+    data_seeds: int | None,
+    tune: int,
+    repeats: int,
+    space: Path | None,
+    selections: str,
+    in_domain: bool,
+    adapt: str | None,
+    ensemble: int,
+    shared: list[str] | None,
+    option: list[str] | None,
+    data_dir: Path | None,
+) -> Plan:
     from graphshift.backbones import BACKBONES
+    from graphshift.estimators import METHODS
     from graphshift.explorers import EXPLORERS
-    from graphshift.models import METHODS
     from graphshift.studies import RULES, Plan, crossed_arms, space_from_table
 
     common: dict[str, Any] = {}
@@ -159,10 +183,18 @@ def _plan(
     named = None if backbones is None else _names(backbones, BACKBONES, "--backbones")
     arms = crossed_arms(chosen, named, _names(explorers, EXPLORERS, "--explorers"), common=common, space=tried)
     return Plan(
-        dataset, arms, range(seeds), options, None if data_seeds is None else range(data_seeds), trials=tune,
-        repeats=repeats, selections=_names(selections, RULES, "--selections"), in_domain=in_domain,
-        adapt=[] if adapt is None else [way.strip() for way in adapt.split(",")], ensemble=ensemble,
-    )  # fmt: skip
+        dataset,
+        arms,
+        range(seeds),
+        options,
+        None if data_seeds is None else range(data_seeds),
+        trials=tune,
+        repeats=repeats,
+        selections=_names(selections, RULES, "--selections"),
+        in_domain=in_domain,
+        adapt=[] if adapt is None else [way.strip() for way in adapt.split(",")],
+        ensemble=ensemble,
+    )
 
 
 def toml_study(path: Path, instead: Mapping[str, str]) -> tuple[str, dict[str, Any], dict[str, Any]]:
@@ -186,7 +218,7 @@ def toml_study(path: Path, instead: Mapping[str, str]) -> tuple[str, dict[str, A
 
 def _settings(given: dict[str, Any], where: str, instead: Mapping[str, str]) -> dict[str, Any]:
     """Settings by their full names, checked; those that make arms are refused."""
-    from graphshift.settings import Settings, validated
+    from graphshift.estimators.settings import Settings, validated
 
     aliases = {short: long for long, short in SHORT.items()}
     found = {aliases.get(name, name): value for name, value in given.items()}

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphshift.cli.options import DataDir, Force, Json, Options, dataset_options, refuse_existing
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
+    from graphshift.data.environment import ShiftDataset
     from graphshift.datasets.catalogue import Entry
-    from graphshift.environments import ShiftDataset
 
-__all__ = ["data_app"]
 
 data_app = typer.Typer(name="data", no_args_is_help=True)
 
@@ -38,11 +37,15 @@ def list_(data_dir: DataDir = None, json_: Json = False) -> None:
     folder = data_directory(data_dir)
     rows = [
         {
-            "dataset": e.name, "shift": e.shift, "summary": e.summary, "origin": e.origin, "files": len(e.sources),
+            "dataset": e.name,
+            "shift": e.shift,
+            "summary": e.summary,
+            "origin": e.origin,
+            "files": len(e.sources),
             "present": sum((folder / source.path).is_file() for source in e.sources),
         }
         for e in CATALOGUE.values()
-    ]  # fmt: skip
+    ]
     if json_:
         _print_json({"data_dir": str(folder), "datasets": rows})
         return
@@ -90,10 +93,15 @@ def info(
     if json_:
         _print_json(
             {
-                "dataset": name, "shift": about.shift, "origin": about.origin, "task": data.task.kind,
-                "classes": data.task.num_classes, "metric": data.task.metric, "environments": rows,
+                "dataset": name,
+                "shift": about.shift,
+                "origin": about.origin,
+                "task": data.task.kind,
+                "classes": data.task.num_classes,
+                "metric": data.task.metric,
+                "environments": rows,
             }
-        )  # fmt: skip
+        )
         return
     _show_statistics(about, data, rows)
     if figure is not None:
@@ -206,12 +214,18 @@ def _show_statistics(about: Entry, data: ShiftDataset, rows: list[dict[str, Any]
     print(f"{about.shift} shift · {kind} · {task.metric} · {rows[0]['features']:,} features · {about.origin}\n")
     graph = [
         [
-            row["role"], row["environment"], f"{row['nodes']:,}", f"{row['edges']:,}", f"{row['density']:.4f}",
-            f"{row['average_degree']:.1f}", f"{row['maximum_degree']:,}", f"{row['isolated']:,}",
+            row["role"],
+            row["environment"],
+            f"{row['nodes']:,}",
+            f"{row['edges']:,}",
+            f"{row['density']:.4f}",
+            f"{row['average_degree']:.1f}",
+            f"{row['maximum_degree']:,}",
+            f"{row['isolated']:,}",
             _percent(row["homophily"]),
         ]
         for row in rows
-    ]  # fmt: skip
+    ]
     edges = "directed edges" if any(row["directed"] for row in rows) else "edges"
     print_table(
         "graphs",
@@ -231,14 +245,18 @@ def _show_statistics(about: Entry, data: ShiftDataset, rows: list[dict[str, Any]
     binary, few = task.kind == "binary", 2 < task.num_classes <= _FEW_CLASSES
     labels = [
         [
-            row["role"], row["environment"], "–" if row["classes"] is None else row["classes"],
-            f"{row['counted']:,}", _percent(row["label_rate"]),
-            _percent(row["positive_rate"] if binary else row["majority"]), f"{100 * row['feature_filling']:.2f}",
+            row["role"],
+            row["environment"],
+            "–" if row["classes"] is None else row["classes"],
+            f"{row['counted']:,}",
+            _percent(row["label_rate"]),
+            _percent(row["positive_rate"] if binary else row["majority"]),
+            f"{100 * row['feature_filling']:.2f}",
             "–" if row["feature_shift"] is None else f"{row['feature_shift']:.3f}",
             *([" ".join(f"{100 * share:.0f}" for share in row["class_shares"])] if few else []),
         ]
         for row in rows
-    ]  # fmt: skip
+    ]
     columns = ["role", "environment", "classes", "counted", "label rate (%)"]
     columns += ["positive (%)" if binary else "largest class (%)", "x filled (%)", "x shift"]
     note = f"note: {about.note}" if about.note else ""
@@ -257,7 +275,7 @@ def _bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
         if progress is None and time.monotonic() - started > _BAR_AFTER:
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-            from graphshift.progress import error_console
+            from graphshift.core.progress import error_console
 
             columns = (TextColumn(title), BarColumn(), TextColumn("{task.percentage:.0f} %"), TimeRemainingColumn())
             progress = Progress(*columns, console=error_console(), transient=True)

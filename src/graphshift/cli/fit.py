@@ -23,17 +23,16 @@ from graphshift.cli.options import (
     toml_dataset,
     with_settings,
 )
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
-    from graphshift.fitting import FitRequest
+    from graphshift.fitting.fit import FitRequest
 
 
 @with_settings
 def fit(
     dataset: Annotated[
-        str | None,
-        typer.Argument(metavar="DATASET", help="a dataset's name, or a TOML file with settings"),
+        str | None, typer.Argument(metavar="DATASET", help="a dataset's name, or a TOML file with settings")
     ] = None,
     *,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="where to write; default runs/…")] = None,
@@ -56,10 +55,10 @@ def fit(
 
     A setting that is not given takes the value that suits the dataset, else the default shown here.
     """
-    from graphshift.ensembling import fit_ensemble, members_of
-    from graphshift.fitting import fit_in_folder
-    from graphshift.memory import parse_size
-    from graphshift.training import Interrupted
+    from graphshift.fitting.ensemble import fit_ensemble, members_of
+    from graphshift.fitting.fit import fit_in_folder
+    from graphshift.fitting.memory import parse_size
+    from graphshift.training.loop import Interrupted
 
     limit = None if memory_limit is None else parse_size(memory_limit, where="--memory-limit")
     given = {name: value for name, value in settings.items() if value is not None}
@@ -92,8 +91,8 @@ def fit(
 
 
 def _request(dataset: str, given: dict[str, Any], option: list[str] | None, data_dir: Path | None) -> FitRequest:
-    from graphshift.fitting import FitRequest
-    from graphshift.settings import idle_settings, validated
+    from graphshift.estimators.settings import idle_settings, validated
+    from graphshift.fitting.fit import FitRequest
 
     if not dataset.endswith(".toml"):
         return FitRequest(dataset, dataset_options(dataset, option, data_dir), given)
@@ -119,9 +118,9 @@ def _request(dataset: str, given: dict[str, Any], option: list[str] | None, data
 def _resumed_request(
     resume: bool, out: Path | None, given: dict[str, Any], option: list[str] | None, data_dir: Path | None
 ) -> FitRequest:
-    from graphshift.fitting import FitRequest
-    from graphshift.settings import idle_settings
-    from graphshift.storage import read_json
+    from graphshift.core.storage import read_json
+    from graphshift.estimators.settings import idle_settings
+    from graphshift.fitting.fit import FitRequest
 
     if not resume or out is None:
         raise GraphshiftError("DATASET is missing; name a dataset or a TOML file, or give --out DIR --resume.")
@@ -174,9 +173,10 @@ def _show_ensemble(result: dict[str, Any], folder: Path, as_json: bool) -> None:
         alone = fmean(member["tests"][name] for member in members)
         rows.append([name, show_score(value, metric), show_score(alone, metric)])
     if rows:
-        means = [fmean(scores) for scores in (
-            result["tests"].values(), [fmean(member["tests"].values()) for member in members],
-        )]  # fmt: skip
+        means = [
+            fmean(scores)
+            for scores in (result["tests"].values(), [fmean(member["tests"].values()) for member in members])
+        ]
         rows.append(["mean", *(show_score(mean, metric) for mean in means)])
     print_table(
         f"{result['dataset']} · {result['method'].upper()} · {result['backbone']} · ensemble of {result['ensemble']}",

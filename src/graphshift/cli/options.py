@@ -12,15 +12,11 @@ from typing import Annotated, Any
 
 import typer
 
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 
 if typing.TYPE_CHECKING:
-    from graphshift.environments import ShiftDataset
+    from graphshift.data.environment import ShiftDataset
 
-__all__ = [
-    "SHORT", "DataDir", "Force", "Json", "MemoryLimit", "Options", "dataset_options", "load_dataset", "pairs",
-    "read_toml", "refuse_existing", "toml_dataset", "with_settings",
-]  # fmt: skip
 
 Options = Annotated[
     list[str] | None,
@@ -34,10 +30,12 @@ Json = Annotated[bool, typer.Option("--json", help="print JSON instead of a tabl
 MemoryLimit = Annotated[
     str | None,
     typer.Option(
-        "--memory-limit", metavar="SIZE", show_default=False,
+        "--memory-limit",
+        metavar="SIZE",
+        show_default=False,
         help="what the process may hold, as 4GB: EERM takes its low-memory mode if it has to",
     ),
-]  # fmt: skip
+]
 Force = Annotated[bool, typer.Option("--force", help="replace what is there")]
 
 SHORT = {"hidden_channels": "hidden", "num_layers": "layers"}
@@ -45,7 +43,7 @@ SHORT = {"hidden_channels": "hidden", "num_layers": "layers"}
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command an option for every field of Settings: one definition for Python, TOML and command line."""
-    from graphshift.settings import EERM_ONLY, OWNERS, Settings
+    from graphshift.estimators.settings import EERM_ONLY, OWNERS, Settings
 
     signature = inspect.signature(command, eval_str=True)
     parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]

@@ -14,7 +14,7 @@ import typer
 
 from graphshift.cli.compare import toml_study
 from graphshift.cli.options import SHORT, DataDir, Force, Json, Options, dataset_options
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
     from graphshift.studies.recommending import Recommendation, Size
@@ -49,7 +49,7 @@ def recommend(
     from graphshift.studies import recommending, run_study
     from graphshift.studies.facts import check, load_data
     from graphshift.studies.pool import cores
-    from graphshift.training import Interrupted
+    from graphshift.training.loop import Interrupted
 
     seconds = _seconds(budget)
     options: dict[str, Any] = {}
@@ -105,7 +105,7 @@ def _seconds(text: str) -> float:
 
 def _kept_size(folder: Path) -> Size | None:
     """That of the comparison that is there: timing would choose another the second time, and it could not go on."""
-    from graphshift.storage import read_json
+    from graphshift.core.storage import read_json
     from graphshift.studies.recommending import Size
 
     if not (folder / "plan.json").is_file():
@@ -140,7 +140,7 @@ def fit_command(dataset: str, settings: Any, option: list[str] | None, data_dir:
 
 def _show(
     study: Study, found: Mapping[str, Recommendation], size: Size, lines: Mapping[str, str], folder: Path
-) -> None:  # fmt: skip
+) -> None:
     from graphshift.report.study_tables import show_difference, show_spread
     from graphshift.report.tables import LABELS, print_table
     from graphshift.studies.recommending import CRITERIA, RULES, differences

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphshift.cli.options import DataDir, Force
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
-    from graphshift.paper import Item, Size
+    from graphshift.lab.paper import Item, Size
     from graphshift.report.study_tables import StudyTable
 
-__all__ = ["reproduce"]
 
 _STEPS = 200  # of explorers, in the study of what they learn
 
@@ -27,8 +26,7 @@ _STEPS = 200  # of explorers, in the study of what they learn
 def reproduce(
     item: Annotated[str, typer.Argument(metavar="ITEM", help="a table or figure, as fig2; `all`; or `list`")],
     settings: Annotated[
-        str | None,
-        typer.Option("--settings", metavar="NAMES", help="of those that `list` shows; default: all"),
+        str | None, typer.Option("--settings", metavar="NAMES", help="of those that `list` shows; default: all")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="small: shows that it runs, its numbers mean nothing")] = False,
     seeds: Annotated[int | None, typer.Option("--seeds", metavar="N", min=1, help="of the runs of each arm")] = None,
@@ -54,7 +52,7 @@ def reproduce(
 
     The same command goes on where it was stopped. What needs data that are absent says so and is skipped.
     """
-    from graphshift.paper import ITEMS, SETTINGS, Size, find
+    from graphshift.lab.paper import ITEMS, SETTINGS, Size, find
 
     if item == "list":
         _list(data_dir)
@@ -89,7 +87,7 @@ class _How:
 
 
 def _one(item: Item, how: _How) -> list[StudyTable]:
-    from graphshift.report.paper_report import write_toy
+    from graphshift.lab.paper.report import write_toy
     from graphshift.report.tables import print_table
 
     if how.show and not item.experiments:
@@ -121,8 +119,8 @@ def _shown(item: Item, how: _How) -> list[StudyTable]:
 
 
 def _data(item: Item, how: _How) -> list[StudyTable]:
-    from graphshift.paper.reproducing import absent
-    from graphshift.report.paper_report import write_data_item
+    from graphshift.lab.paper.report import write_data_item
+    from graphshift.lab.paper.reproducing import absent
 
     missing = {name: why for name, _ in item.data if (why := absent(name, how.data_dir))}
     for why in missing.values():
@@ -132,8 +130,8 @@ def _data(item: Item, how: _How) -> list[StudyTable]:
 
 
 def _studies(item: Item, how: _How) -> list[StudyTable]:
-    from graphshift.paper.reproducing import absent, finished, run_experiment, settings_of
-    from graphshift.report.paper_report import write_item
+    from graphshift.lab.paper.report import write_item
+    from graphshift.lab.paper.reproducing import absent, finished, run_experiment, settings_of
     from graphshift.report.study_report import write_report
 
     wanted = settings_of(item, how.settings)
@@ -157,10 +155,18 @@ def _studies(item: Item, how: _How) -> list[StudyTable]:
             print(label, file=sys.stderr)
             with _going_on():
                 found = run_experiment(
-                    experiment, setting, how.folder, how.size, data_dir=how.data_dir, workers=how.workers,
-                    threads=how.threads, force=how.force, retry_failed=how.retry_failed, command=_command(),
+                    experiment,
+                    setting,
+                    how.folder,
+                    how.size,
+                    data_dir=how.data_dir,
+                    workers=how.workers,
+                    threads=how.threads,
+                    force=how.force,
+                    retry_failed=how.retry_failed,
+                    command=_command(),
                     report=write_report,
-                )  # fmt: skip
+                )
         studies.append(found)
     if studies and item.claim:
         print(f"The paper: {item.claim}")
@@ -168,10 +174,10 @@ def _studies(item: Item, how: _How) -> list[StudyTable]:
 
 
 def _exploring(item: Item, how: _How) -> list[StudyTable]:
-    from graphshift.paper.exploring import DATASETS, cases, explore_all, explored
-    from graphshift.paper.reproducing import absent
-    from graphshift.progress import progress_bar
-    from graphshift.report.paper_report import write_exploring
+    from graphshift.core.progress import progress_bar
+    from graphshift.lab.paper.exploring import DATASETS, cases, explore_all, explored
+    from graphshift.lab.paper.report import write_exploring
+    from graphshift.lab.paper.reproducing import absent
 
     file = how.folder / item.name / "results.jsonl"
     if how.show:
@@ -194,7 +200,7 @@ def _command() -> list[str]:
 @contextmanager
 def _going_on() -> Iterator[None]:
     """Ctrl-C says how to go on."""
-    from graphshift.training import Interrupted
+    from graphshift.training.loop import Interrupted
 
     try:
         yield
@@ -204,8 +210,8 @@ def _going_on() -> Iterator[None]:
 
 
 def _list(data_dir: Path | None) -> None:
-    from graphshift.paper import EXPERIMENTS, ITEMS, SETTINGS
-    from graphshift.paper.reproducing import absent
+    from graphshift.lab.paper import EXPERIMENTS, ITEMS, SETTINGS
+    from graphshift.lab.paper.reproducing import absent
     from graphshift.report.tables import print_table
 
     rows = []

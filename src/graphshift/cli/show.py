@@ -27,8 +27,8 @@ def toy(
     json_: Json = False,
 ) -> None:
     """The paper's motivating example (Section 3.1): what ERM, the variance and EERM learn, beside the closed forms."""
+    from graphshift.lab.toy import run_toy
     from graphshift.report.tables import print_table
-    from graphshift.toy import run_toy
 
     if out is not None:
         refuse_existing(out, force)
@@ -37,7 +37,7 @@ def toy(
     )
     rows = result.rows()
     if out is not None:
-        from graphshift.report.toy_figure import draw_toy
+        from graphshift.lab.toy_figure import draw_toy
 
         draw_toy(result, out)
     if json_:
@@ -50,12 +50,17 @@ def toy(
 
     table = [
         [
-            row["reading"], f"{row['sigma']:g}", row["objective"] + (f" β={row['beta']:g}" if row["beta"] else ""),
-            theta(row, "start_") if row["objective"] == "variance" else "", theta(row, ""),
-            f"{row['se_theta1']:.3f}, {row['se_theta2']:.3f}", theta(row, "closed_"), theta(row, "paper_"),
+            row["reading"],
+            f"{row['sigma']:g}",
+            row["objective"] + (f" β={row['beta']:g}" if row["beta"] else ""),
+            theta(row, "start_") if row["objective"] == "variance" else "",
+            theta(row, ""),
+            f"{row['se_theta1']:.3f}, {row['se_theta2']:.3f}",
+            theta(row, "closed_"),
+            theta(row, "paper_"),
         ]
         for row in rows
-    ]  # fmt: skip
+    ]
     print_table(
         f"Section 3.1 on a random graph of {nodes} nodes, {environments} environments, {repeats} repeats",
         ["reading", "σ", "objective", "start", "learned θ1, θ2", "std. error", "closed form", "paper claims"],
@@ -77,6 +82,6 @@ def demo(
     json_: Json = False,
 ) -> None:
     """Compare ERM and EERM on both kinds of built-in shift, over several seeds, and say who is ahead."""
-    from graphshift.demo import run_demo
+    from graphshift.lab.demo import run_demo
 
     run_demo(out, seeds=seeds, nodes=nodes, epochs=epochs, force=force, as_json=json_)

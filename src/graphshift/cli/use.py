@@ -31,7 +31,7 @@ def score(
     json_: Json = False,
 ) -> None:
     """Score a saved model on every environment of a dataset."""
-    from graphshift.loading import load_model
+    from graphshift.estimators.loading import load_model
     from graphshift.report.tables import LABELS, print_table, show_score
 
     loaded = load_model(_model_folder(model))
@@ -68,8 +68,8 @@ def predict(
     json_: Json = False,
 ) -> None:
     """Write a prediction for every node as CSV: of a dataset's environments, or of new tables like those trained on."""
-    from graphshift.loading import load_model
-    from graphshift.predictions import prediction_table, table_predictions, write_table
+    from graphshift.estimators.loading import load_model
+    from graphshift.fitting.predictions import prediction_table, table_predictions, write_table
 
     refuse_existing(out, force)
     folder = _model_folder(model)
@@ -92,8 +92,8 @@ def init(
     force: Force = False,
 ) -> None:
     """Look at your tables and write a commented TOML for `graphshift fit`."""
+    from graphshift.core.storage import write_text
     from graphshift.datasets.tables.describe import describe_tables
-    from graphshift.storage import write_text
 
     refuse_existing(out, force)
     text = describe_tables(nodes, edges, base=out.parent, separator=separator)

@@ -6,7 +6,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from graphshift.arguments import check_types
+from graphshift.core.arguments import check_types
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import ShiftDataset
 from graphshift.datasets.artificial import cora, photo
 from graphshift.datasets.arxiv import arxiv
 from graphshift.datasets.elliptic import elliptic
@@ -16,8 +18,6 @@ from graphshift.datasets.planted_structure import planted_structure
 from graphshift.datasets.pubmed import pubmed_temporal
 from graphshift.datasets.tables.from_tables import from_tables
 from graphshift.datasets.twitch import twitch, twitch_iid
-from graphshift.environments import ShiftDataset
-from graphshift.errors import GraphshiftError
 
 __all__ = ["DATASETS", "load", "takes_data_dir"]
 

@@ -12,18 +12,16 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.core.randomness import derive_seed
+from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.tasks import Task
 from graphshift.datasets.making.gnn_generators import GENERATORS, WIDTH
 from graphshift.datasets.reading.amazon import photo_graph
 from graphshift.datasets.reading.planetoid import planetoid_graph, planetoid_sources
 from graphshift.datasets.reading.raw_graph import RawGraph
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftError, GraphshiftWarning
-from graphshift.graphs import Graph
-from graphshift.randomness import derive_seed
-from graphshift.sparse import Pattern, Sparse
-from graphshift.tasks import Task
-
-__all__ = ["CORA_SOURCES", "cora", "photo"]
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Pattern, Sparse
 
 _ENVIRONMENTS = 10
 _VARIANTS = ("paper", "authors")
@@ -47,8 +45,13 @@ CORA_SOURCES = planetoid_sources(
 
 # Settings that the paper's Cora and Photo share, then what the authors' code sets apart.
 _COMMON = {
-    "epochs": 200, "weight_decay": 1e-3, "hidden_channels": 32, "num_layers": 2, "edits_per_node": 1, "beta": 1.0,
-}  # fmt: skip
+    "epochs": 200,
+    "weight_decay": 1e-3,
+    "hidden_channels": 32,
+    "num_layers": 2,
+    "edits_per_node": 1,
+    "beta": 1.0,
+}
 _CORA = {"explorers": 10, "lr": 0.005, "explorer_lr": 0.001}
 _CORA_SGC = {"explorers": 5, "lr": 0.005, "explorer_lr": 0.005}
 _PHOTO = {"explorers": 5, "lr": 0.01, "explorer_lr": 0.005}

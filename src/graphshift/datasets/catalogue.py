@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.artificial import CORA_SOURCES
 from graphshift.datasets.arxiv import SOURCES as ARXIV_SOURCES
 from graphshift.datasets.elliptic import SOURCES as ELLIPTIC_SOURCES
@@ -14,9 +15,6 @@ from graphshift.datasets.pubmed import PUBMED_SOURCES
 from graphshift.datasets.reading.amazon import PHOTO_SOURCES
 from graphshift.datasets.reading.files import Source
 from graphshift.datasets.twitch import SOURCES as TWITCH_SOURCES
-from graphshift.errors import GraphshiftError
-
-__all__ = ["CATALOGUE", "Entry", "entry"]
 
 
 @dataclass(frozen=True)
@@ -51,42 +49,71 @@ CATALOGUE = {
         Entry("planted", "random graph; spurious features change", "planted", "built in"),
         Entry("planted-structure", "random graphs; homophily falls to 0 over the tests", "planted", "built in"),
         Entry(
-            "cora", "papers (2,708) in ten environments; made labels and spurious features", "artificial",
-            "Yang et al. 2016 (Planetoid); shift after Wu et al. 2022", CORA_SOURCES,
+            "cora",
+            "papers (2,708) in ten environments; made labels and spurious features",
+            "artificial",
+            "Yang et al. 2016 (Planetoid); shift after Wu et al. 2022",
+            CORA_SOURCES,
             note="the paper's 2,703 nodes are a slip, and of its 10 classes those count that some node has.",
         ),
         Entry(
-            "photo", "goods (7,650) in ten environments; made labels and spurious features", "artificial",
-            "Shchur et al. 2018 (Amazon-Photo); shift after Wu et al. 2022", PHOTO_SOURCES,
+            "photo",
+            "goods (7,650) in ten environments; made labels and spurious features",
+            "artificial",
+            "Shchur et al. 2018 (Amazon-Photo); shift after Wu et al. 2022",
+            PHOTO_SOURCES,
             note="of the paper's 10 classes those count that some node has.",
         ),
         Entry(
-            "twitch", "streamers of seven regions; who uses explicit language", "cross-domain",
-            "Rozemberczki et al. 2021, as Lim et al. 2021 publish it", TWITCH_SOURCES,
+            "twitch",
+            "streamers of seven regions; who uses explicit language",
+            "cross-domain",
+            "Rozemberczki et al. 2021, as Lim et al. 2021 publish it",
+            TWITCH_SOURCES,
             note="the paper's table counts degrees in the files' direction and cuts digits off: -o one_way=true.",
         ),
         Entry(
-            "twitch-iid", "held-out streamers of DE against those of ENGB: how much is shift", "cross-domain",
-            "as twitch", TWITCH_SOURCES,
+            "twitch-iid",
+            "held-out streamers of DE against those of ENGB: how much is shift",
+            "cross-domain",
+            "as twitch",
+            TWITCH_SOURCES,
         ),
         Entry(
-            "facebook100", "friendships at American universities in 2005; gender", "cross-domain",
-            "Traud et al. 2011", FACEBOOK_SOURCES, "sizes", needed=FACEBOOK_NEEDED,
+            "facebook100",
+            "friendships at American universities in 2005; gender",
+            "cross-domain",
+            "Traud et al. 2011",
+            FACEBOOK_SOURCES,
+            "sizes",
+            needed=FACEBOOK_NEEDED,
         ),
         Entry(
-            "elliptic", "Bitcoin transactions in 49 time steps; which are illicit", "temporal",
-            "Weber et al. 2019 (Kaggle)", ELLIPTIC_SOURCES, "rates",
+            "elliptic",
+            "Bitcoin transactions in 49 time steps; which are illicit",
+            "temporal",
+            "Weber et al. 2019 (Kaggle)",
+            ELLIPTIC_SOURCES,
+            "rates",
         ),
         Entry(
-            "arxiv", "computer science papers (169,343) by year; 40 subject areas", "temporal",
-            "Hu et al. 2020 (Open Graph Benchmark)", ARXIV_SOURCES, "tsne",
+            "arxiv",
+            "computer science papers (169,343) by year; 40 subject areas",
+            "temporal",
+            "Hu et al. 2020 (Open Graph Benchmark)",
+            ARXIV_SOURCES,
+            "tsne",
         ),
         Entry(
-            "pubmed-temporal", "papers (19,717) on diabetes by year; its type", "temporal",
-            "Yang et al. 2016 (Planetoid); years: Passos et al. 2024", PUBMED_SOURCES, "tsne",
+            "pubmed-temporal",
+            "papers (19,717) on diabetes by year; its type",
+            "temporal",
+            "Yang et al. 2016 (Planetoid); years: Passos et al. 2024",
+            PUBMED_SOURCES,
+            "tsne",
         ),
     )
-}  # fmt: skip
+}
 
 
 def entry(name: str) -> Entry:

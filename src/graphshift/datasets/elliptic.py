@@ -12,14 +12,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
+from graphshift.core.errors import GraphshiftWarning
+from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.tasks import Task
 from graphshift.datasets.reading.files import Source, cached, require
 from graphshift.datasets.reading.fixed_csv import Table, read_table
 from graphshift.datasets.temporal import Period, subgraph
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftWarning
-from graphshift.tasks import Task
-
-__all__ = ["PERIODS", "SOURCES", "elliptic"]
 
 #: The paper's split by role: five training steps, one validation group, nine test groups.
 PERIODS = {
@@ -71,14 +69,27 @@ def elliptic(*, metric: str = "macro_f1", one_way: bool = False, data_dir: str |
     whole = Environment("elliptic", Data(x=parts["x"], edge_index=edge_index, y=y, mask=y >= 0), task)
     roles = {role: [subgraph(whole, p.contains(step), p.name) for p in periods] for role, periods in PERIODS.items()}
     return ShiftDataset(
-        "elliptic", **roles,
-        defaults={"backbone": "sage", "num_layers": 5, "hidden_channels": 32, "epochs": 200, "lr": 0.0002,
-                  "weight_decay": 0.0, "explorers": 3, "edits_per_node": 5, "beta": 1.0, "explorer_lr": 0.0001,
-                  "by_backbone": {"gprgnn": {"num_layers": 2, "lr": 0.01, "explorer_lr": 0.005}},
-                  "by_method": {"erm": {"lr": 0.01}}},
-        facts={"steps": {p.name: (p.first, p.last) for periods in PERIODS.values() for p in periods},
-               "one_way": one_way},
-    )  # fmt: skip
+        "elliptic",
+        **roles,
+        defaults={
+            "backbone": "sage",
+            "num_layers": 5,
+            "hidden_channels": 32,
+            "epochs": 200,
+            "lr": 0.0002,
+            "weight_decay": 0.0,
+            "explorers": 3,
+            "edits_per_node": 5,
+            "beta": 1.0,
+            "explorer_lr": 0.0001,
+            "by_backbone": {"gprgnn": {"num_layers": 2, "lr": 0.01, "explorer_lr": 0.005}},
+            "by_method": {"erm": {"lr": 0.01}},
+        },
+        facts={
+            "steps": {p.name: (p.first, p.last) for periods in PERIODS.values() for p in periods},
+            "one_way": one_way,
+        },
+    )
 
 
 def _parse(features: Path, classes: Path, edges: Path) -> dict[str, Tensor]:

@@ -14,12 +14,10 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftError
-from graphshift.sparse import Sparse
-from graphshift.storage import write_text
-
-__all__ = ["estimated_bytes", "export_tables", "number_of_rows"]
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.storage import write_text
+from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.graph.sparse import Sparse
 
 _CHUNK = 1000  # rows
 _ROLES = ("train", "val", "tests")
@@ -143,11 +141,19 @@ def _rows_of_edges(e: Environment, data: ShiftDataset) -> int:
 
 def _toml(data: ShiftDataset) -> str:
     options = {
-        "name": data.name, "nodes": "nodes.csv", "edges": "edges.csv", "id": "id", "label": "label",
-        "environments": "environment", **{role: [e.name for e in getattr(data, role)] for role in _ROLES},
-        "task": data.task.kind, "metric": data.task.metric, "undirected": _undirected(data),
-        **({"weight": "weight"} if _weighted(data) else {}), "features": _feature_names(data),
-    }  # fmt: skip
+        "name": data.name,
+        "nodes": "nodes.csv",
+        "edges": "edges.csv",
+        "id": "id",
+        "label": "label",
+        "environments": "environment",
+        **{role: [e.name for e in getattr(data, role)] for role in _ROLES},
+        "task": data.task.kind,
+        "metric": data.task.metric,
+        "undirected": _undirected(data),
+        **({"weight": "weight"} if _weighted(data) else {}),
+        "features": _feature_names(data),
+    }
     # JSON's strings, lists and booleans are TOML's, but for one character.
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in options.items()]
     return "# graphshift fit dataset.toml\n\n[data]\n" + "\n".join(lines).replace("\x7f", "\\u007f") + "\n"

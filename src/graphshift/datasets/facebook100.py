@@ -16,15 +16,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.tasks import Task
 from graphshift.datasets.reading.assembly import binary_features, environment
 from graphshift.datasets.reading.files import Source, cached, data_directory, require
 from graphshift.datasets.reading.mat5 import read_mat5
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftError, GraphshiftWarning
-from graphshift.graphs import Graph
-from graphshift.tasks import Task
-
-__all__ = ["NEEDED", "SOURCES", "TRAINING", "facebook100"]
+from graphshift.graph.graph import Graph
 
 #: The paper's three choices of training schools.
 TRAINING = {
@@ -134,11 +132,26 @@ def facebook100(
         train=[made(s) for s in train_schools],
         val=[made(s) for s in val_schools],
         tests=[made(s) for s in test_schools if s in files],
-        defaults={"backbone": "gcn", "num_layers": 2, "hidden_channels": 32, "epochs": 200, "lr": 0.01,
-                  "weight_decay": 1e-3, "explorers": 3, "edits_per_node": 5, "beta": 1.0, "explorer_lr": 0.005},
-        facts={"columns": dict(zip(_ATTRIBUTES, zip([0, *ends[:-1]], ends, strict=True), strict=True)),
-               "vocabulary": words, "unseen_values": unseen, "missing": missing, "unknown_gender": unknown_gender},
-    )  # fmt: skip
+        defaults={
+            "backbone": "gcn",
+            "num_layers": 2,
+            "hidden_channels": 32,
+            "epochs": 200,
+            "lr": 0.01,
+            "weight_decay": 1e-3,
+            "explorers": 3,
+            "edits_per_node": 5,
+            "beta": 1.0,
+            "explorer_lr": 0.005,
+        },
+        facts={
+            "columns": dict(zip(_ATTRIBUTES, zip([0, *ends[:-1]], ends, strict=True), strict=True)),
+            "vocabulary": words,
+            "unseen_values": unseen,
+            "missing": missing,
+            "unknown_gender": unknown_gender,
+        },
+    )
 
 
 def _schools(option: str, schools: str | Sequence[str]) -> list[str]:

@@ -11,16 +11,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.tasks import Task
 from graphshift.datasets.tables.from_tables import dataset_from_tables
 from graphshift.datasets.tables.options import TableOptions, checked_options
 from graphshift.datasets.tables.preparation import remark
 from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by_time, split_by_value
 from graphshift.datasets.temporal import subgraph
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftError
-from graphshift.tasks import Task
-
-__all__ = ["from_networkx", "from_pyg"]
 
 
 def from_pyg(
@@ -58,7 +56,7 @@ def from_pyg(
         train_until, val_until, test_until: the last time of each period, as in
             :func:`~graphshift.datasets.tables.from_tables.from_tables`.
         task: ``"binary"``, ``"multiclass"`` or ``"regression"``; None decides by ``y``: floating is regression.
-        metric: a name from :data:`graphshift.metrics.METRICS`; empty for the task's usual one.
+        metric: a name from :data:`graphshift.data.metrics.METRICS`; empty for the task's usual one.
         name: of the dataset.
     """
     if not isinstance(data, Data):

@@ -5,15 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.randomness import derive_seed
+from graphshift.data.environment import ShiftDataset
+from graphshift.data.tasks import Task
 from graphshift.datasets.making.random_graphs import edges_within_groups, pareto_weights
 from graphshift.datasets.reading.assembly import environment
-from graphshift.environments import ShiftDataset
-from graphshift.errors import GraphshiftError
-from graphshift.graphs import Graph
-from graphshift.randomness import derive_seed
-from graphshift.tasks import Task
-
-__all__ = ["planted"]
+from graphshift.graph.graph import Graph
 
 _COMMUNITIES = 8
 
@@ -49,10 +47,16 @@ def planted(
         degree: the mean degree.
     """
     for name, value, least in (
-        ("nodes", nodes, 60), ("environments", environments, 3), ("classes", classes, 2),
-        ("invariant_features", invariant_features, 1), ("spurious_features", spurious_features, 1),
-        ("strength", strength, 0), ("shift", shift, 0), ("degree", degree, 1), ("seed", seed, 0),
-    ):  # fmt: skip
+        ("nodes", nodes, 60),
+        ("environments", environments, 3),
+        ("classes", classes, 2),
+        ("invariant_features", invariant_features, 1),
+        ("spurious_features", spurious_features, 1),
+        ("strength", strength, 0),
+        ("shift", shift, 0),
+        ("degree", degree, 1),
+        ("seed", seed, 0),
+    ):
         if not value >= least:
             raise GraphshiftError(f"planted: {name} is {value}; expected at least {least}.")
     generator = torch.Generator().manual_seed(derive_seed(seed, 11))
@@ -80,9 +84,13 @@ def planted(
         made.append(environment(name, torch.cat([x1, x2], dim=1), y, graph, task))
     columns = list(range(invariant_features, invariant_features + spurious_features))
     return ShiftDataset(
-        "planted", train=made[:1], val=made[1:2], tests=made[2:], facts={"spurious_columns": columns},
+        "planted",
+        train=made[:1],
+        val=made[1:2],
+        tests=made[2:],
+        facts={"spurious_columns": columns},
         defaults={"epochs": 200, "lr": 0.01, "explorers": 3, "edits_per_node": 1, "beta": 1.0, "explorer_lr": 0.005},
-    )  # fmt: skip
+    )
 
 
 def _random_gcn(x: Tensor, graph: Graph, hidden: int, out: int, generator: torch.Generator) -> Tensor:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import torch
 
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.randomness import derive_seed
+from graphshift.data.environment import ShiftDataset
+from graphshift.data.tasks import Task
 from graphshift.datasets.making.random_graphs import edges_within_groups, pareto_weights
 from graphshift.datasets.reading.assembly import environment
-from graphshift.environments import ShiftDataset
-from graphshift.errors import GraphshiftError
-from graphshift.graphs import Graph
-from graphshift.randomness import derive_seed
-from graphshift.tasks import Task
-
-__all__ = ["planted_structure"]
+from graphshift.graph.graph import Graph
 
 
 def planted_structure(
@@ -46,11 +44,16 @@ def planted_structure(
         degree: the mean degree.
     """
     for name, value, least, most in (
-        ("nodes", nodes, 60, float("inf")), ("tests", tests, 1, 10_000), ("classes", classes, 2, 1000),
-        ("features", features, 1, 1_000_000), ("noise", noise, 0, float("inf")), ("seed", seed, 0, float("inf")),
-        ("train_homophily", train_homophily, 0, 1), ("val_homophily", val_homophily, 0, 1),
+        ("nodes", nodes, 60, float("inf")),
+        ("tests", tests, 1, 10_000),
+        ("classes", classes, 2, 1000),
+        ("features", features, 1, 1_000_000),
+        ("noise", noise, 0, float("inf")),
+        ("seed", seed, 0, float("inf")),
+        ("train_homophily", train_homophily, 0, 1),
+        ("val_homophily", val_homophily, 0, 1),
         ("degree", degree, 1, float("inf")),
-    ):  # fmt: skip
+    ):
         if not least <= value <= most:
             raise GraphshiftError(f"planted-structure: {name} is {value}; expected from {least} to {most}.")
     generator = torch.Generator().manual_seed(derive_seed(seed, 12))
@@ -68,11 +71,19 @@ def planted_structure(
         graph = Graph.from_edge_index(edge_index, nodes, undirected=True)
         made.append(environment(name, x, y, graph, task))
     return ShiftDataset(
-        "planted-structure", train=made[:1], val=made[1:2], tests=made[2:],
+        "planted-structure",
+        train=made[:1],
+        val=made[1:2],
+        tests=made[2:],
         facts={"homophily": dict(zip(names, homophilies, strict=True)), "spurious_columns": []},
         # SAGE weighs a node and its neighbours apart, so it can learn to trust the node; a GCN cannot.
         defaults={
-            "backbone": "sage", "epochs": 200, "lr": 0.01, "explorers": 3, "edits_per_node": 5, "beta": 1.0,
+            "backbone": "sage",
+            "epochs": 200,
+            "lr": 0.01,
+            "explorers": 3,
+            "edits_per_node": 5,
+            "beta": 1.0,
             "explorer_lr": 0.005,
         },
-    )  # fmt: skip
+    )

@@ -12,15 +12,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.tasks import Task
 from graphshift.datasets.reading.files import Source
 from graphshift.datasets.reading.planetoid import planetoid_graph, planetoid_sources
 from graphshift.datasets.temporal import Period, inductive_environments
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftError
-from graphshift.sparse import Sparse
-from graphshift.tasks import Task
-
-__all__ = ["PUBMED_SOURCES", "pubmed_temporal"]
+from graphshift.graph.sparse import Sparse
 
 _NAME = "pubmed-temporal"
 _CLASSES = 3
@@ -79,12 +77,23 @@ def pubmed_temporal(
     periods = [Period(f"{first}-{last}", first, last) for first, last in zip(firsts, cuts, strict=False)]
     environments = inductive_environments(whole, year, periods)
     return ShiftDataset(
-        _NAME, environments[:1], environments[1:2], environments[2:], facts={"periods": _movement(environments)},
+        _NAME,
+        environments[:1],
+        environments[1:2],
+        environments[2:],
+        facts={"periods": _movement(environments)},
         defaults={
-            "epochs": 200, "lr": 0.003, "weight_decay": 1e-3, "hidden_channels": 32, "num_layers": 2,
-            "explorers": 3, "edits_per_node": 3, "beta": 1.0, "explorer_lr": 0.005,
+            "epochs": 200,
+            "lr": 0.003,
+            "weight_decay": 1e-3,
+            "hidden_channels": 32,
+            "num_layers": 2,
+            "explorers": 3,
+            "edits_per_node": 3,
+            "beta": 1.0,
+            "explorer_lr": 0.005,
         },
-    )  # fmt: skip
+    )
 
 
 def _checked_cuts(train_until: Any, val_until: Any, test_until: Any) -> list[int]:

@@ -8,11 +8,9 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.graphs import Graph
-from graphshift.sparse import Sparse
-
-__all__ = ["dataset_statistics", "environment_statistics"]
+from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
 
 
 def environment_statistics(environment: Environment) -> dict[str, Any]:

@@ -8,12 +8,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from graphshift.environments import Environment
-from graphshift.errors import GraphshiftError
-from graphshift.graphs import Graph
-from graphshift.sparse import Pattern, Sparse
-
-__all__ = ["Period", "inductive_environments", "subgraph"]
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Pattern, Sparse
 
 
 class Period(NamedTuple):

@@ -12,16 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.randomness import derive_seed
+from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.tasks import Task
 from graphshift.datasets.reading.assembly import binary_features, environment, numbered_edges
 from graphshift.datasets.reading.files import Source, cached, require
 from graphshift.datasets.reading.fixed_csv import Table, read_table
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftError
-from graphshift.graphs import Graph
-from graphshift.randomness import derive_seed
-from graphshift.tasks import Task
-
-__all__ = ["REGIONS", "SOURCES", "twitch", "twitch_iid"]
+from graphshift.graph.graph import Graph
 
 #: The paper's split: the first trains, the second validates, the others test.
 REGIONS = ("DE", "ENGB", "ES", "FR", "PTBR", "RU", "TW")
@@ -99,9 +97,12 @@ def twitch(*, one_way: bool = False, data_dir: str | Path | None = None) -> Shif
         edges, features, target = (files[source.path] for source in SOURCES[3 * i : 3 * i + 3])
         # The lambda is called before the loop goes on.
         parts = cached(
-            f"twitch-{region}", [edges, features, target], _PARSER, {"one_way": one_way},
+            f"twitch-{region}",
+            [edges, features, target],
+            _PARSER,
+            {"one_way": one_way},
             lambda: _parse(edges, features, target, one_way),  # noqa: B023
-        )  # fmt: skip
+        )
         nodes, entries = parts["y"].numel(), parts["col"].numel()
         x = torch.sparse_csr_tensor(
             parts["crow"], parts["col"], torch.ones(entries), (nodes, _FEATURES), check_invariants=True
@@ -109,14 +110,29 @@ def twitch(*, one_way: bool = False, data_dir: str | Path | None = None) -> Shif
         graph = Graph(nodes, parts["keys"], undirected=not one_way)
         environments.append(environment(region, x, parts["y"], graph, task))
     return ShiftDataset(
-        "twitch", train=environments[:1], val=environments[1:2], tests=environments[2:],
-        defaults={"backbone": "gcn", "num_layers": 2, "hidden_channels": 32, "epochs": 200, "lr": 0.01,
-                  "weight_decay": 1e-3, "explorers": 3, "edits_per_node": 5, "beta": 3.0, "explorer_lr": 0.001,
-                  "by_backbone": {"gat": {"beta": 1.0, "explorer_lr": 0.005},
-                                  "gcnii": {"num_layers": 10, "beta": 1.0, "lr": 0.001, "explorer_lr": 0.01}},
-                  "by_method": {"erm": {"lr": 0.01}}},
+        "twitch",
+        train=environments[:1],
+        val=environments[1:2],
+        tests=environments[2:],
+        defaults={
+            "backbone": "gcn",
+            "num_layers": 2,
+            "hidden_channels": 32,
+            "epochs": 200,
+            "lr": 0.01,
+            "weight_decay": 1e-3,
+            "explorers": 3,
+            "edits_per_node": 5,
+            "beta": 3.0,
+            "explorer_lr": 0.001,
+            "by_backbone": {
+                "gat": {"beta": 1.0, "explorer_lr": 0.005},
+                "gcnii": {"num_layers": 10, "beta": 1.0, "lr": 0.001, "explorer_lr": 0.01},
+            },
+            "by_method": {"erm": {"lr": 0.01}},
+        },
         facts={"one_way": one_way},
-    )  # fmt: skip
+    )
 
 
 def twitch_iid(*, seed: int = 0, data_dir: str | Path | None = None) -> ShiftDataset:
@@ -143,10 +159,13 @@ def twitch_iid(*, seed: int = 0, data_dir: str | Path | None = None) -> ShiftDat
         return home.replace(name=name, mask=mask)
 
     return ShiftDataset(
-        "twitch-iid", train=[part("DE", order[2 * tenth :])], val=[part("DE, to choose", order[:tenth])],
-        tests=[part("DE (IID)", order[tenth : 2 * tenth]), away.replace(name="ENGB (OOD)")], defaults=whole.defaults,
+        "twitch-iid",
+        train=[part("DE", order[2 * tenth :])],
+        val=[part("DE, to choose", order[:tenth])],
+        tests=[part("DE (IID)", order[tenth : 2 * tenth]), away.replace(name="ENGB (OOD)")],
+        defaults=whole.defaults,
         facts={"seed": seed},
-    )  # fmt: skip
+    )
 
 
 def _parse(edges: Path, features: Path, target: Path, one_way: bool) -> dict[str, Tensor]:

@@ -10,12 +10,32 @@ from graphshift.explorers.random import Random
 from graphshift.explorers.reinforce import Reinforce
 
 __all__ = [
-    "AIMS", "EXPLORERS", "AddEdge", "Change", "DropEdge", "Explorer", "FeatureExplorer", "Gradient", "MixedExplorer",
-    "Random", "Reinforce", "Risk", "SharedRisk", "SparsePolicy", "View", "apply_actions", "as_graph",
-]  # fmt: skip
+    "AIMS",
+    "EXPLORERS",
+    "AddEdge",
+    "Change",
+    "DropEdge",
+    "Explorer",
+    "FeatureExplorer",
+    "Gradient",
+    "MixedExplorer",
+    "Random",
+    "Reinforce",
+    "Risk",
+    "SharedRisk",
+    "SparsePolicy",
+    "View",
+    "apply_actions",
+    "as_graph",
+]
 
 #: Every explorer by name.
 EXPLORERS: dict[str, type[Explorer]] = {
-    "reinforce": Reinforce, "random": Random, "gradient": Gradient, "features": FeatureExplorer, "mixed": MixedExplorer,
-    "drop-edge": DropEdge, "add-edge": AddEdge,
-}  # fmt: skip
+    "reinforce": Reinforce,
+    "random": Random,
+    "gradient": Gradient,
+    "features": FeatureExplorer,
+    "mixed": MixedExplorer,
+    "drop-edge": DropEdge,
+    "add-edge": AddEdge,
+}

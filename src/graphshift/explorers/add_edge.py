@@ -5,13 +5,11 @@ from __future__ import annotations
 import torch
 from torch_geometric.data import Data
 
-from graphshift import native
-from graphshift.environments import Environment
+from graphshift.core.randomness import draw_seed, other_nodes
+from graphshift.data.environment import Environment
 from graphshift.explorers.base import Explorer, Risk, View, as_graph, joined
-from graphshift.graphs import Graph
-from graphshift.randomness import draw_seed, other_nodes
-
-__all__ = ["AddEdge"]
+from graphshift.graph import kernels
+from graphshift.graph.graph import Graph
 
 
 class AddEdge(Explorer):
@@ -31,7 +29,7 @@ class AddEdge(Explorer):
         home, n = given.to(torch.device("cpu")), given.num_nodes
         if n < 2:
             return View(given, torch.empty(0, dtype=torch.int64))
-        draw = native.draw if native.available() else other_nodes
+        draw = kernels.draw if kernels.available() else other_nodes
         drawn = draw(n, self.edits_per_node, draw_seed(self.generator)).int()
         every = torch.arange(n + 1, dtype=torch.int32) * self.edits_per_node
         fresh = ~joined(home, every, drawn.flatten())

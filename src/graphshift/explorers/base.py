@@ -12,14 +12,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from graphshift import native
-from graphshift.checks import checked_graph
-from graphshift.environments import Environment
-from graphshift.errors import GraphshiftError
-from graphshift.graphs import Graph, keys_of, reverse
-from graphshift.sparse import Sparse
-
-__all__ = ["Change", "Explorer", "Features", "Risk", "SharedRisk", "View", "apply_actions", "joined"]
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.checks import checked_graph
+from graphshift.data.environment import Environment
+from graphshift.graph import kernels
+from graphshift.graph.graph import Graph, keys_of, reverse
+from graphshift.graph.sparse import Sparse
 
 #: A differentiable risk of a graph under the present model: what explorers that follow gradients ask for.
 Risk = Callable[..., Tensor]
@@ -277,7 +275,7 @@ def joined(graph: Graph, first: Tensor, listed: Tensor) -> Tensor:
         listed: int32.
     """
     rowptr, col = graph.pattern.rowptr, graph.pattern.col
-    if native.fits(rowptr, col, first, listed):
-        return native.joined(rowptr, col, first, listed)
+    if kernels.fits(rowptr, col, first, listed):
+        return kernels.joined(rowptr, col, first, listed)
     rows = torch.repeat_interleave(torch.arange(graph.num_nodes), first.diff().long())
     return torch.isin(rows * graph.num_nodes + listed.long(), graph.keys)

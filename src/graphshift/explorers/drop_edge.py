@@ -5,12 +5,10 @@ from __future__ import annotations
 import torch
 from torch_geometric.data import Data
 
-from graphshift.environments import Environment
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment
 from graphshift.explorers.base import Explorer, Risk, View, as_graph
-from graphshift.graphs import Graph
-
-__all__ = ["DropEdge"]
+from graphshift.graph.graph import Graph
 
 
 class DropEdge(Explorer):
@@ -23,9 +21,7 @@ class DropEdge(Explorer):
         seed: of the explorer's own random generator.
     """
 
-    def __init__(
-        self, edits_per_node: int = 5, *, most: float = 0.5, directed: bool = False, seed: int = 0
-    ) -> None:  # fmt: skip
+    def __init__(self, edits_per_node: int = 5, *, most: float = 0.5, directed: bool = False, seed: int = 0) -> None:
         super().__init__(edits_per_node, directed=directed, seed=seed)
         if not 0 <= most <= 1:
             raise GraphshiftError(f"explorer most is {most}; expected a share from 0 to 1.")

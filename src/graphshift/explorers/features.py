@@ -8,14 +8,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphshift.environments import Environment
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment
 from graphshift.explorers.base import Change, Explorer, Features, Risk, SharedRisk, View, as_graph
 from graphshift.explorers.gradient import AIMS, Gradient
-from graphshift.graphs import Graph
-from graphshift.sparse import Shifted, Sparse
-
-__all__ = ["KINDS", "FeatureExplorer", "MixedExplorer"]
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Shifted, Sparse
 
 #: What can be done to features, and the bound that is taken if none is given.
 KINDS: dict[str, float] = {"mask": 0.5, "shift": 0.25, "scale": 0.5, "flip": 0.05}
@@ -55,9 +53,14 @@ class FeatureExplorer(Explorer):
     changes_features = True
 
     def __init__(
-        self, *, kind: str = "mask", bound: float | None = None, aim: str | None = None, spared: float = 0.25,
+        self,
+        *,
+        kind: str = "mask",
+        bound: float | None = None,
+        aim: str | None = None,
+        spared: float = 0.25,
         seed: int = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(seed=seed)
         if not isinstance(kind, str) or kind not in KINDS:
             raise GraphshiftError(f"explorer kind is {kind!r}; expected one of {', '.join(KINDS)}.")
@@ -164,9 +167,17 @@ class MixedExplorer(Explorer):
     changes_features = True
 
     def __init__(
-        self, edits_per_node: int = 5, *, kind: str = "mask", bound: float | None = None, aim: str | None = None,
-        spared: float = 0.25, candidates: int | None = None, directed: bool = False, seed: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        edits_per_node: int = 5,
+        *,
+        kind: str = "mask",
+        bound: float | None = None,
+        aim: str | None = None,
+        spared: float = 0.25,
+        candidates: int | None = None,
+        directed: bool = False,
+        seed: int = 0,
+    ) -> None:
         super().__init__(edits_per_node, directed=directed, seed=seed)
         self.edges = Gradient(edits_per_node, aim=aim, candidates=candidates, directed=directed, seed=seed)
         self.features = FeatureExplorer(kind=kind, bound=bound, aim=aim, spared=spared, seed=seed)

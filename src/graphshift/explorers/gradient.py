@@ -9,15 +9,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphshift import native
-from graphshift.environments import Environment
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.randomness import draw_seed, other_nodes
+from graphshift.data.environment import Environment
 from graphshift.explorers.base import Explorer, Risk, SharedRisk, View, as_graph, joined
 from graphshift.explorers.probing import OpaqueError, Scores, probed
-from graphshift.graphs import Graph, reverse
-from graphshift.randomness import draw_seed, other_nodes
-
-__all__ = ["AIMS", "Gradient"]
+from graphshift.graph import kernels
+from graphshift.graph.graph import Graph, reverse
 
 #: What an explorer can do to the risk. Explorers take turns: opposite aims differ most.
 AIMS = ("raise", "lower", "leave")
@@ -156,10 +154,10 @@ def _tried(graph: Graph, scores: Scores, each: int, seed: int, both: bool) -> tu
     A drawn pair that is an edge already adds nothing: it was scored with the edges.
     """
     rowptr, col = graph.pattern.rowptr, graph.pattern.col
-    if native.fits(rowptr, col, scores.table, scores.add):
-        return native.tried(
+    if kernels.fits(rowptr, col, scores.table, scores.add):
+        return kernels.tried(
             rowptr, col, each, seed, scores.table, scores.width, scores.add, both=both, weight=_new_weight(graph)
-        )  # fmt: skip
+        )
     first, drawn = _drawn(graph.num_nodes, each, seed)
     there = joined(graph, first, drawn)
     return drawn, torch.where(there, 0.0, _new_weight(graph) * scores.of(first, drawn, both=both))
@@ -171,14 +169,14 @@ def _drawn(nodes: int, each: int, seed: int) -> tuple[Tensor, Tensor]:
 
 def _best(
     graph: Graph, of_edges: Tensor, drawn: Tensor, of_drawn: Tensor, sign: float, budget: int
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """The pairs with the largest positive gains, up to the budget, as lists of columns by row.
 
     A row's edges come first, then its drawn pairs; among equal gains where the budget ends, the first.
     """
     rowptr, col = graph.pattern.rowptr, graph.pattern.col
-    if native.fits(rowptr, col, of_edges, drawn, of_drawn):
-        return native.best(rowptr, col, of_edges, drawn, of_drawn, sign=sign, budget=budget)
+    if kernels.fits(rowptr, col, of_edges, drawn, of_drawn):
+        return kernels.best(rowptr, col, of_edges, drawn, of_drawn, sign=sign, budget=budget)
     return _best_plainly(graph, sign * torch.cat([of_edges, of_drawn]), drawn, budget)
 
 
@@ -200,9 +198,7 @@ def _best_plainly(graph: Graph, gains: Tensor, drawn: Tensor, budget: int) -> tu
     return first.int(), columns[chosen]
 
 
-def _by_weights(
-    graph: Graph, risk: SharedRisk, each: int, seed: int, both: bool
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+def _by_weights(graph: Graph, risk: SharedRisk, each: int, seed: int, both: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Gains of edges, drawn pairs and their gains for backbones that cannot be probed.
 
     The drawn pairs enter the graph with weight 0, and autograd differentiates in the weights.

@@ -7,11 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from graphshift import native
-from graphshift.errors import GraphshiftError
-from graphshift.randomness import counter_hash, draw_seed, unit_interval
-
-__all__ = ["SparsePolicy"]
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.randomness import counter_hash, draw_seed, unit_interval
+from graphshift.graph import kernels
 
 _LOGIT, _FIRST, _SECOND = 0, 1, 2
 _NEAR = 8.0  # how far the largest logit of a row may be from the number that is taken off before exp
@@ -97,10 +95,16 @@ class SparsePolicy:
         seed = draw_seed(generator)
         if not self._is_native:
             return self._draw_plainly(draws, seed)
-        columns, place, log_prob = native.policy_draw(
-            draws, seed, count=self._count, slot=self._slot, entry=self._entry, shared=self._shared, top=self._top,
+        columns, place, log_prob = kernels.policy_draw(
+            draws,
+            seed,
+            count=self._count,
+            slot=self._slot,
+            entry=self._entry,
+            shared=self._shared,
+            top=self._top,
             mass=self._mass,
-        )  # fmt: skip
+        )
         self._drawn = (columns, columns._version, place)
         return columns, log_prob
 
@@ -140,10 +144,22 @@ class SparsePolicy:
         drawn, version, place = self._drawn
         place = place if columns is drawn and columns._version == version else None
         self._drawn = (None, 0, None)
-        self._longest = native.policy_learn(
-            columns, place, reward, adam=adam, decay=decay, rate=rate, root=root, count=self._count, hand=self._hand,
-            slot=self._slot, entry=self._entry, shared=self._shared, top=self._top, mass=self._mass,
-        )  # fmt: skip
+        self._longest = kernels.policy_learn(
+            columns,
+            place,
+            reward,
+            adam=adam,
+            decay=decay,
+            rate=rate,
+            root=root,
+            count=self._count,
+            hand=self._hand,
+            slot=self._slot,
+            entry=self._entry,
+            shared=self._shared,
+            top=self._top,
+            mass=self._mass,
+        )
 
     def dense_logits(self) -> Tensor:
         """The N × N matrix that the policy stands for, −∞ on the diagonal. For tests and small pictures only."""
@@ -167,13 +183,18 @@ class SparsePolicy:
 
     def _tensors(self) -> dict[str, Tensor]:
         return {
-            "count": self._count, "hand": self._hand, "slot": self._slot, "entry": self._entry, "shared": self._shared,
-            "top": self._top, "mass": self._mass,
-        }  # fmt: skip
+            "count": self._count,
+            "hand": self._hand,
+            "slot": self._slot,
+            "entry": self._entry,
+            "shared": self._shared,
+            "top": self._top,
+            "mass": self._mass,
+        }
 
     @property
     def _is_native(self) -> bool:
-        return native.fits(self._entry, count=self.num_nodes)
+        return kernels.fits(self._entry, count=self.num_nodes)
 
     def _rows(self) -> Tensor:
         return torch.arange(self.num_nodes).unsqueeze(1)

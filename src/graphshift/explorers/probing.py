@@ -20,11 +20,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphshift import native
-from graphshift.graphs import Graph, Normalised
-from graphshift.sparse import Sparse
-
-__all__ = ["OpaqueError", "Probe", "Scores", "probed"]
+from graphshift.graph import kernels
+from graphshift.graph.graph import Graph, Normalised
+from graphshift.graph.sparse import Sparse
 
 _LINE = 16  # numbers in a line of the cache
 _CHUNK = 1 << 20  # numbers that the plain version gathers at a time
@@ -159,8 +157,8 @@ class Scores:
             both: the weights of (n, m) and (m, n) move together.
             skip: leave pairs with m < n at 0, where the reverse entry has them too.
         """
-        if native.fits(first, listed, self.table, self.add):
-            return native.score(first, listed, self.table, self.width, self.add, both=both, skip=skip)
+        if kernels.fits(first, listed, self.table, self.add):
+            return kernels.score(first, listed, self.table, self.width, self.add, both=both, skip=skip)
         rows = torch.repeat_interleave(torch.arange(first.numel() - 1), first.diff().long())
         chosen = (listed >= rows).nonzero().squeeze(1) if skip else torch.arange(listed.numel())
         found = torch.zeros(listed.numel(), dtype=self.add.dtype)

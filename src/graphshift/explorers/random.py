@@ -7,13 +7,11 @@ import math
 import torch
 from torch_geometric.data import Data
 
-from graphshift import native
-from graphshift.environments import Environment
+from graphshift.core.randomness import draw_seed, other_nodes
+from graphshift.data.environment import Environment
 from graphshift.explorers.base import Explorer, Risk, View, as_graph
-from graphshift.graphs import Graph
-from graphshift.randomness import draw_seed, other_nodes
-
-__all__ = ["Random"]
+from graphshift.graph import kernels
+from graphshift.graph.graph import Graph
 
 
 class Random(Explorer):
@@ -34,6 +32,6 @@ class Random(Explorer):
         if n < 2:
             return View(graph, torch.empty(0, dtype=torch.int64))
         seed = draw_seed(self.generator)
-        draw = native.draw if native.available() else other_nodes
+        draw = kernels.draw if kernels.available() else other_nodes
         actions = draw(n, self.edits_per_node, seed)
         return View.of_actions(graph, actions, -actions.numel() * math.log(n - 1), directed=self.directed)

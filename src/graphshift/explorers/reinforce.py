@@ -8,13 +8,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphshift.environments import Environment
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment
 from graphshift.explorers.base import Explorer, Risk, View, as_graph
 from graphshift.explorers.policy import SparsePolicy
-from graphshift.graphs import Graph
-
-__all__ = ["Reinforce"]
+from graphshift.graph.graph import Graph
 
 
 class Reinforce(Explorer):
@@ -130,9 +128,12 @@ class Reinforce(Explorer):
     def _policy_for(self, num_nodes: int) -> SparsePolicy:
         if self.policy is None:
             self.policy = SparsePolicy(
-                num_nodes, optimizer=self.optimizer, lr=self.lr, weight_decay=self.weight_decay,
+                num_nodes,
+                optimizer=self.optimizer,
+                lr=self.lr,
+                weight_decay=self.weight_decay,
                 max_entries=self.entries_per_node,
-            )  # fmt: skip
+            )
         if self.policy.num_nodes != num_nodes:
             raise GraphshiftError(
                 f"this explorer has learned a graph of {self.policy.num_nodes} nodes and was given one of {num_nodes}; "

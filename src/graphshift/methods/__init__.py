@@ -1,6 +1,5 @@
 """Methods turn environments into training steps. One file each; a new one is added to ``METHODS`` in ``models``."""
 
-from graphshift.methods.base import Method
 from graphshift.methods.coral import CORALMethod
 from graphshift.methods.dann import DANNMethod
 from graphshift.methods.eerm import EERMMethod
@@ -11,8 +10,19 @@ from graphshift.methods.irm import IRMMethod
 from graphshift.methods.mixup import MixupMethod
 from graphshift.methods.srgnn import SRGNNMethod
 from graphshift.methods.vrex import VRExMethod
+from graphshift.training.method import Method
 
 __all__ = [
-    "CORALMethod", "DANNMethod", "EERMMethod", "ERMMethod", "Group", "GroupDROMethod", "GroupedMethod", "IRMMethod",
-    "Method", "MixupMethod", "SRGNNMethod", "VRExMethod",
-]  # fmt: skip
+    "CORALMethod",
+    "DANNMethod",
+    "EERMMethod",
+    "ERMMethod",
+    "Group",
+    "GroupDROMethod",
+    "GroupedMethod",
+    "IRMMethod",
+    "Method",
+    "MixupMethod",
+    "SRGNNMethod",
+    "VRExMethod",
+]

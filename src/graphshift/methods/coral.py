@@ -10,9 +10,6 @@ from torch import Tensor
 
 from graphshift.methods.grouped import Group, PenalisedMethod
 
-__all__ = ["CORALMethod", "Moments", "coral_distance", "moments_of"]
-
-
 Moments = tuple[Tensor, Tensor]
 
 

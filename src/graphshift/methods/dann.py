@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from graphshift.backbones import Backbone
 from graphshift.methods.grouped import Group, GroupedMethod
 
-__all__ = ["DANNMethod", "reversed_gradient"]
-
 _PREFIX = "discriminator."
 
 

@@ -12,15 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from graphshift.backbones import Backbone
-from graphshift.environments import Environment
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.randomness import rng_state, set_rng_state
+from graphshift.data.environment import Environment
 from graphshift.explorers import Change, Explorer, SharedRisk, View
-from graphshift.graphs import Graph
-from graphshift.methods.base import Method
-from graphshift.randomness import rng_state, set_rng_state
-from graphshift.risks import difference_rewards, eerm_objective, objective_weights, variance
-
-__all__ = ["EERMMethod", "computed_once", "frozen_statistics", "running_statistics"]
+from graphshift.graph.graph import Graph
+from graphshift.methods.risks import difference_rewards, eerm_objective, objective_weights, variance
+from graphshift.training.method import Method
 
 Result = TypeVar("Result")
 
@@ -104,9 +102,11 @@ class EERMMethod(Method):
         self._learn(views, risks)  # lines 5 and 6
         self.descend()  # line 9, on this iteration's risks
         return {
-            "loss": float(eerm_objective(risks, beta)), "variance": float(variance(risks)),
-            "risk": float(risks.mean()), "beta": beta,
-        }  # fmt: skip
+            "loss": float(eerm_objective(risks, beta)),
+            "variance": float(variance(risks)),
+            "risk": float(risks.mean()),
+            "beta": beta,
+        }
 
     def _keep_statistics(self, environments: Sequence[Environment], stems: Sequence[Tensor]) -> None:
         """Batch normalisation's running statistics of the graphs as they are, if views will be measured by them."""
@@ -133,9 +133,7 @@ class EERMMethod(Method):
         with torch.no_grad():
             return [self.backbone.stem(environment.x) for environment in environments]
 
-    def _explore(
-        self, environments: Sequence[Environment], stems: Sequence[Tensor]
-    ) -> tuple[list[list[View]], Tensor]:  # fmt: skip
+    def _explore(self, environments: Sequence[Environment], stems: Sequence[Tensor]) -> tuple[list[list[View]], Tensor]:
         views = self._propose(environments, stems)
         risks = self._risks_only(environments, stems, views)
         self._learn(views, risks)
@@ -188,7 +186,7 @@ class EERMMethod(Method):
 
             def risk(
                 graph: Graph, change: Change | None = None, environment: Environment = environment, stem: Tensor = stem
-            ) -> Tensor:  # fmt: skip
+            ) -> Tensor:
                 with kept(self.backbone), computed_once(self.backbone):
                     h = stem.detach() if change is None else self.backbone.stem(change(environment.x))
                     output = self.backbone.propagate(h, graph.to(stem.device))

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
-from graphshift.environments import Environment
-from graphshift.methods.base import Method
-
-__all__ = ["ERMMethod"]
+from graphshift.data.environment import Environment
+from graphshift.training.method import Method
 
 
 class ERMMethod(Method):

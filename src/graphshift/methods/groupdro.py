@@ -12,8 +12,6 @@ from torch import Tensor
 from graphshift.backbones import Backbone
 from graphshift.methods.grouped import Group, GroupedMethod
 
-__all__ = ["GroupDROMethod", "groupdro_weights"]
-
 
 def groupdro_weights(log_weights: Tensor, risks: Tensor, rate: float) -> Tensor:
     """q_g ← q_g exp(η R_g) / Σ_h q_h exp(η R_h), as log q: weight moves to groups with high risk (its Algorithm 1).

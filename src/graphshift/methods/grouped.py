@@ -11,12 +11,10 @@ import torch
 from torch import Tensor
 
 from graphshift.backbones import Backbone
-from graphshift.environments import Environment
-from graphshift.methods.base import Method
+from graphshift.data.environment import Environment
+from graphshift.data.tasks import Task
 from graphshift.methods.groups import divided
-from graphshift.tasks import Task
-
-__all__ = ["Group", "GroupedMethod", "PenalisedMethod", "penalised"]
+from graphshift.training.method import Method
 
 
 @dataclass(frozen=True)
@@ -52,9 +50,15 @@ class GroupedMethod(Method):
     """
 
     def __init__(
-        self, backbone: Backbone, *, groups: int = 4, group_by: str = "auto", lr: float = 0.01,
-        weight_decay: float = 1e-3, clip: float | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        backbone: Backbone,
+        *,
+        groups: int = 4,
+        group_by: str = "auto",
+        lr: float = 0.01,
+        weight_decay: float = 1e-3,
+        clip: float | None = None,
+    ) -> None:
         super().__init__(backbone, lr=lr, weight_decay=weight_decay, clip=clip)
         self.groups, self.group_by = groups, group_by
         self._divided: list[list[Tensor]] = []

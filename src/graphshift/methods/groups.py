@@ -11,11 +11,9 @@ from scipy.sparse.linalg import ArpackError
 from sklearn.decomposition import PCA
 from torch import Tensor
 
-from graphshift.environments import Environment
-from graphshift.errors import GraphshiftError
-from graphshift.sparse import Sparse
-
-__all__ = ["GROUPINGS", "divided"]
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment
+from graphshift.graph.sparse import Sparse
 
 #: How groups can be made. ``auto``: the graphs where there are several, else parts by degree.
 GROUPINGS = ("auto", "graphs", "degree", "features", "time")

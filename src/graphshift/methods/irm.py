@@ -7,10 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from graphshift.data.tasks import Task
 from graphshift.methods.grouped import Group, PenalisedMethod
-from graphshift.tasks import Task
-
-__all__ = ["IRMMethod", "irm_penalty"]
 
 
 def irm_penalty(output: Tensor, labels: Tensor, task: Task) -> Tensor:

@@ -8,11 +8,9 @@ import torch
 from torch import Tensor
 
 from graphshift.backbones import Backbone
-from graphshift.environments import Environment
-from graphshift.methods.base import Method
-from graphshift.tasks import Task
-
-__all__ = ["MixupMethod", "mixup_risk"]
+from graphshift.data.environment import Environment
+from graphshift.data.tasks import Task
+from graphshift.training.method import Method
 
 
 def mixup_risk(output: Tensor, labels: Tensor, partner: Tensor, share: float, task: Task) -> Tensor:
@@ -42,9 +40,14 @@ class MixupMethod(Method):
     """
 
     def __init__(
-        self, backbone: Backbone, *, mix: float = 1.0, lr: float = 0.01, weight_decay: float = 1e-3,
+        self,
+        backbone: Backbone,
+        *,
+        mix: float = 1.0,
+        lr: float = 0.01,
+        weight_decay: float = 1e-3,
         clip: float | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(backbone, lr=lr, weight_decay=weight_decay, clip=clip)
         self.mix = mix
 

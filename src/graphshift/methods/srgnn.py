@@ -14,8 +14,6 @@ from torch import Tensor
 
 from graphshift.methods.grouped import Group, PenalisedMethod
 
-__all__ = ["SRGNNMethod", "central_moment_discrepancy", "central_moments"]
-
 _ORDERS = 5
 
 

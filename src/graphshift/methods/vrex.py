@@ -8,8 +8,6 @@ from torch import Tensor
 
 from graphshift.methods.grouped import Group, PenalisedMethod
 
-__all__ = ["VRExMethod", "variance_of_risks"]
-
 
 def variance_of_risks(risks: Tensor) -> Tensor:
     """Var({R_g}), over G, not G − 1: what its Eq. 8 adds to the mean risk, times λ.

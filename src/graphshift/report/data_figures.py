@@ -12,16 +12,15 @@ import scipy.sparse
 import torch
 from numpy.typing import NDArray
 
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.graph.sparse import Sparse
 from graphshift.report.figures import COLOURS
-from graphshift.sparse import Sparse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FIGURES", "checked_figure", "draw_dataset"]
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -58,8 +57,11 @@ def draw_dataset(data: ShiftDataset, rows: Rows, path: Path, *, kind: str = "ove
 
 def _sizes(data: ShiftDataset, rows: Rows) -> Figure:
     """Node numbers, densities and maximum degrees: the paper's figure on Facebook-100."""
-    columns = (("nodes", "nodes", "{:,.0f}"), ("density", "density", "{:.4f}"),
-               ("maximum_degree", "maximum degree", "{:,.0f}"))  # fmt: skip
+    columns = (
+        ("nodes", "nodes", "{:,.0f}"),
+        ("density", "density", "{:.4f}"),
+        ("maximum_degree", "maximum degree", "{:,.0f}"),
+    )
     return _bar_panels(data, rows, columns, "sizes, densities and degrees")
 
 
@@ -67,11 +69,12 @@ def _rates(data: ShiftDataset, rows: Rows) -> Figure:
     """Label rates and positive rates: the paper's figure on Elliptic."""
     if not data.task.is_classification:
         raise GraphshiftError(f"dataset {data.name!r}: its labels are no classes, so there are no rates to draw.")
-    second = ("positive_rate", "positive among the labelled (%)") if data.task.kind == "binary" else (
-        "majority", "largest class among the labelled (%)")  # fmt: skip
-    percent = [
-        {**row, "label_rate": 100 * row["label_rate"], second[0]: 100 * row[second[0]]} for row in rows
-    ]  # fmt: skip
+    second = (
+        ("positive_rate", "positive among the labelled (%)")
+        if data.task.kind == "binary"
+        else ("majority", "largest class among the labelled (%)")
+    )
+    percent = [{**row, "label_rate": 100 * row["label_rate"], second[0]: 100 * row[second[0]]} for row in rows]
     columns = (("label_rate", "labelled nodes (%)", "{:.1f}"), (*second, "{:.1f}"))
     return _bar_panels(data, percent, columns, "label rates")
 
@@ -138,8 +141,11 @@ def _overview(data: ShiftDataset, rows: Rows) -> Figure:
 
 #: What can be drawn, by name.
 FIGURES: dict[str, Callable[[ShiftDataset, Rows], Figure]] = {
-    "overview": _overview, "sizes": _sizes, "rates": _rates, "tsne": _tsne,
-}  # fmt: skip
+    "overview": _overview,
+    "sizes": _sizes,
+    "rates": _rates,
+    "tsne": _tsne,
+}
 
 
 def _grid(panels: int, most: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:

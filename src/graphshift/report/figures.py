@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "draw_study", "plain", "save_both"]
 
 #: Colours that colour-blind readers can tell apart (Okabe and Ito), in the order of arms.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#7F7F7F", "#CC79A7")

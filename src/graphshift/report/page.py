@@ -12,8 +12,6 @@ from typing import TypeAlias
 from graphshift.report.study_tables import StudyTable
 from graphshift.report.svg import inline_svg
 
-__all__ = ["Block", "Code", "Details", "Facts", "Figure", "Points", "Section", "Table", "Text", "page"]
-
 
 @dataclass(frozen=True)
 class Text:
@@ -127,9 +125,7 @@ def page(title: str, sections: Sequence[Section], *, lead: Sequence[Block] = (),
     )
 
 
-_TAGS = {
-    "warning": ('<strong class="warning">', "</strong>"), "strong": ("<b>", "</b>"), "code": ("<code>", "</code>"),
-}  # fmt: skip
+_TAGS = {"warning": ('<strong class="warning">', "</strong>"), "strong": ("<b>", "</b>"), "code": ("<code>", "</code>")}
 
 
 def _escaped(text: str) -> str:
@@ -165,10 +161,11 @@ class _Writer:
         return self._set(
             text,
             {
-                "warning": [re.escape(words) for words in self.warnings], "code": ["`[^`]+`"],
+                "warning": [re.escape(words) for words in self.warnings],
+                "code": ["`[^`]+`"],
                 "strong": [rf"(?<!\w){re.escape(words)}(?!\w)" for words in longest_first],
             },
-        )  # fmt: skip
+        )
 
     def _set(self, text: str, kinds: Mapping[str, Sequence[str]]) -> str:
         """Escapes a text piece by piece: what is found in it gets its tags, whatever it looks like."""

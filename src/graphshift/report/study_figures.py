@@ -14,7 +14,6 @@ from graphshift.report.tables import LABELS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw_figures"]
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
@@ -92,19 +91,40 @@ def _environments(summary: Summary, rows: Rows, rule: str) -> Figure:
         means = [style.scale * entry["environments"][name]["mean"] for name in tests]
         deviations = [style.scale * (entry["environments"][name]["std"] or 0.0) for name in tests]
         places = [j + style.beside(arm) for j in range(len(tests))]
-        axes.errorbar(places, means, yerr=deviations, fmt=look["marker"], color=look["color"], ms=6, capsize=2.5,
-                      elinewidth=1.1, label=arm)  # fmt: skip
+        axes.errorbar(
+            places,
+            means,
+            yerr=deviations,
+            fmt=look["marker"],
+            color=look["color"],
+            ms=6,
+            capsize=2.5,
+            elinewidth=1.1,
+            label=arm,
+        )
     for i, (backbone, limit) in enumerate(summary["limits"].items()):
         for j, name in enumerate(tests):
             if name in limit["environments"]:
                 value = style.scale * limit["environments"][name]["mean"]
-                axes.plot([j - 0.4, j + 0.4], [value, value], color="black", linewidth=1.3, linestyle=_DASHES[i % 4],
-                          label=f"in-domain limit, {backbone}" if j == 0 else None)  # fmt: skip
+                axes.plot(
+                    [j - 0.4, j + 0.4],
+                    [value, value],
+                    color="black",
+                    linewidth=1.3,
+                    linestyle=_DASHES[i % 4],
+                    label=f"in-domain limit, {backbone}" if j == 0 else None,
+                )
     if len(summary["majority"]) == len(tests):
         for j, name in enumerate(tests):
             value = style.scale * summary["majority"][name]
-            axes.plot([j - 0.4, j + 0.4], [value, value], color="#7F7F7F", linestyle=":", linewidth=1.3,
-                      label="always the largest class" if j == 0 else None)  # fmt: skip
+            axes.plot(
+                [j - 0.4, j + 0.4],
+                [value, value],
+                color="#7F7F7F",
+                linestyle=":",
+                linewidth=1.3,
+                label="always the largest class" if j == 0 else None,
+            )
     axes.set_xticks(range(len(tests)), tests)
     axes.set_xlim(-0.6, len(tests) - 0.4)
     axes.set(xlabel="test environment", ylabel=style.label)
@@ -130,14 +150,25 @@ def _seeds(summary: Summary, rows: Rows, rule: str) -> Figure:
                 pair = (row["backbone"], row["data_seed"], row["seed"])
                 by_pair.setdefault(pair, []).append((value, places[arm]))
             axes.scatter(values, [places[arm]] * len(values), s=30, alpha=0.75, linewidths=0, zorder=3, **style.of(arm))
-            axes.vlines(fmean(values), places[arm] - 0.28, places[arm] + 0.28, color=style.of(arm)["color"],
-                        linewidth=2.5, zorder=4)  # fmt: skip
+            axes.vlines(
+                fmean(values),
+                places[arm] - 0.28,
+                places[arm] + 0.28,
+                color=style.of(arm)["color"],
+                linewidth=2.5,
+                zorder=4,
+            )
         for line in by_pair.values():
             axes.plot(*zip(*line, strict=True), color="#7F7F7F", alpha=0.25, linewidth=0.7, zorder=1)
         if key == "mean":
             for i, (backbone, limit) in enumerate(summary["limits"].items()):
-                axes.axvline(style.scale * limit["mean"], color="black", linewidth=1.2, linestyle=_DASHES[i % 4],
-                             label=f"in-domain limit, {backbone}")  # fmt: skip
+                axes.axvline(
+                    style.scale * limit["mean"],
+                    color="black",
+                    linewidth=1.2,
+                    linestyle=_DASHES[i % 4],
+                    label=f"in-domain limit, {backbone}",
+                )
         axes.set(xlabel=style.label, title=name)
         axes.title.set_fontsize(10)
         plain(axes, "x")
@@ -171,11 +202,25 @@ def _tuning(summary: Summary, rule: str) -> Figure:
             for t in own:
                 place = values.index(t["settings"][name]) + style.beside(arm, 0.5)
                 scores = [style.scale * score for score in t["scores"]]
-                axes.scatter([place] * len(scores), scores, s=22, alpha=0.7, linewidths=0, **style.of(arm),
-                             label=arm if t is own[0] else None)  # fmt: skip
+                axes.scatter(
+                    [place] * len(scores),
+                    scores,
+                    s=22,
+                    alpha=0.7,
+                    linewidths=0,
+                    **style.of(arm),
+                    label=arm if t is own[0] else None,
+                )
                 if t["chosen"]:
-                    axes.scatter([place], [style.scale * t["score"]], s=90, facecolors="none", edgecolors="black",
-                                 linewidths=1.2, zorder=4)  # fmt: skip
+                    axes.scatter(
+                        [place],
+                        [style.scale * t["score"]],
+                        s=90,
+                        facecolors="none",
+                        edgecolors="black",
+                        linewidths=1.2,
+                        zorder=4,
+                    )
         axes.set_xticks(range(len(values)), [f"{v:g}" if isinstance(v, float) else str(v) for v in values])
         axes.set_xlim(-0.6, len(values) - 0.4)
         axes.set_xlabel(name)

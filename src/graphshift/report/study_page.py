@@ -7,14 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from graphshift.estimators.settings import idle_settings
 from graphshift.report.page import Block, Code, Details, Facts, Figure, Points, Section, Table, Text, page
 from graphshift.report.study_tables import StudyTable, main_tables, rule_label, show_budget, show_settings, study_tables
 from graphshift.report.tables import LABELS
-from graphshift.settings import idle_settings
 from graphshift.studies import NOT_ALLOWED, Difference
 from graphshift.studies.statistics import unit_of
-
-__all__ = ["study_page"]
 
 Summary = Mapping[str, Any]
 
@@ -313,10 +311,13 @@ def _session(session: Mapping[str, Any]) -> dict[str, str]:
     workers, threads = _count(session["workers"], "worker"), _count(session["threads_per_worker"], "thread")
     commit = "not known" if git is None else git["commit"] + (", with changes" if git["changed"] else "")
     return {
-        "Started": _moment(session), "Command": f"`{session['command']}`" if session["command"] else "from Python",
-        "Versions": versions, "Commit": commit, "Computed with": f"{workers} with {threads}",
+        "Started": _moment(session),
+        "Command": f"`{session['command']}`" if session["command"] else "from Python",
+        "Versions": versions,
+        "Commit": commit,
+        "Computed with": f"{workers} with {threads}",
         "Hardware": ", ".join(filter(None, machine)),
-    }  # fmt: skip
+    }
 
 
 def _moment(session: Mapping[str, Any]) -> str:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from graphshift.core.storage import write_text
 from graphshift.report.study_figures import draw_figures
 from graphshift.report.study_page import study_page
 from graphshift.report.study_tables import as_csv, as_latex, as_markdown, as_text
-from graphshift.storage import write_text
 from graphshift.studies import Study
 from graphshift.studies.folder import plan_json
 from graphshift.studies.jobs import Agenda
-
-__all__ = ["write_report"]
 
 
 def write_report(study: Study, folder: Path | str) -> list[Path]:
@@ -28,9 +26,11 @@ def write_report(study: Study, folder: Path | str) -> list[Path]:
     folder = Path(folder)
     written = []
     for name, content in (
-        ("table.txt", as_text(study.summary)), ("table.md", as_markdown(study.summary)),
-        ("table.tex", as_latex(study.summary)), ("table.csv", as_csv(study.summary)),
-    ):  # fmt: skip
+        ("table.txt", as_text(study.summary)),
+        ("table.md", as_markdown(study.summary)),
+        ("table.tex", as_latex(study.summary)),
+        ("table.csv", as_csv(study.summary)),
+    ):
         write_text(folder / name, content)
         written.append(folder / name)
     rows = {rule: study.rows(rule) for rule in study.plan.selections}

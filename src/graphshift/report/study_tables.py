@@ -12,17 +12,6 @@ from typing import Any
 from graphshift.report.tables import LABELS, print_table, show_score
 from graphshift.studies import NOT_ALLOWED
 
-__all__ = [
-    "StudyTable",
-    "as_csv",
-    "as_latex",
-    "as_markdown",
-    "as_text",
-    "main_tables",
-    "markdown_table",
-    "study_tables",
-]
-
 Summary = Mapping[str, Any]
 
 
@@ -71,13 +60,21 @@ def _scores(summary: Summary, rule: str) -> StudyTable:
     methods = {arm["arm"]: arm["method"] for arm in own}
     against = "ERM" if all(methods[a["baseline"]] == "erm" for a in own if a["baseline"]) else "its baseline"
     columns = [
-        "arm", "validation", "mean test", "worst test", f"mean test against {against} (95 %)", "p", "won–tied–lost",
-    ]  # fmt: skip
+        "arm",
+        "validation",
+        "mean test",
+        "worst test",
+        f"mean test against {against} (95 %)",
+        "p",
+        "won–tied–lost",
+    ]
     columns += [*(["gap closed"] if with_gap else []), "failed"]
     return StudyTable(
         f"{summary['dataset']}: {LABELS[metric]}, epoch and setting chosen by {rule_label(summary, rule)}",
-        columns, rows, _note(summary, own),
-    )  # fmt: skip
+        columns,
+        rows,
+        _note(summary, own),
+    )
 
 
 def _note(summary: Summary, arms: Sequence[Mapping[str, Any]]) -> str:
@@ -162,10 +159,13 @@ def _chosen(summary: Summary) -> StudyTable:
         chosen = "every trial failed" if arm["chosen"] is None else show_settings(arm["chosen"])
         rows.append(
             [
-                arm["arm"], rule_label(summary, arm["selection"]), chosen,
-                show_score(arm["chosen_score"], summary["metric"]), f"{arm['chosen_trials'] or 0} of {arm['trials']}",
+                arm["arm"],
+                rule_label(summary, arm["selection"]),
+                chosen,
+                show_score(arm["chosen_score"], summary["metric"]),
+                f"{arm['chosen_trials'] or 0} of {arm['trials']}",
             ]
-        )  # fmt: skip
+        )
     note = "score: mean of the rule's own scores over the trials of that setting."
     return StudyTable("chosen settings", ["arm", "rule", "chosen", "score", "its trials"], rows, note)
 
@@ -255,28 +255,55 @@ def as_markdown(summary: Summary) -> str:
 def as_latex(summary: Summary) -> str:
     """All tables as a LaTeX document with booktabs; each can be copied out on its own."""
     lines = [
-        r"\documentclass{article}", r"\usepackage[T1]{fontenc}", r"\usepackage{booktabs}", r"\usepackage{graphicx}",
-        r"\usepackage[landscape,margin=2cm]{geometry}", r"\begin{document}", "",
-    ]  # fmt: skip
+        r"\documentclass{article}",
+        r"\usepackage[T1]{fontenc}",
+        r"\usepackage{booktabs}",
+        r"\usepackage{graphicx}",
+        r"\usepackage[landscape,margin=2cm]{geometry}",
+        r"\begin{document}",
+        "",
+    ]
     for table in study_tables(summary):
         lines += [
-            r"\begin{table}[ht]", r"\centering", rf"\caption{{{_tex(table.title)}}}",
+            r"\begin{table}[ht]",
+            r"\centering",
+            rf"\caption{{{_tex(table.title)}}}",
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-            rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}", r"\toprule",
-            " & ".join(map(_tex, table.columns)) + r" \\", r"\midrule",
+            rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
+            r"\toprule",
+            " & ".join(map(_tex, table.columns)) + r" \\",
+            r"\midrule",
             *(" & ".join(map(_tex, row)) + r" \\" for row in table.rows),
-            r"\bottomrule", r"\end{tabular}}",
-        ]  # fmt: skip
+            r"\bottomrule",
+            r"\end{tabular}}",
+        ]
         lines += [rf"\par\smallskip{{\small {_tex(table.note)}}}"] if table.note else []
         lines += [r"\end{table}", ""]
     return "\n".join([*lines, r"\end{document}", ""])
 
 
 _TEX = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "–": "--", "−": "$-$", "²": "$^2$",
-    "β": r"$\beta$", "·": r"$\cdot$", "<": "$<$", ">": "$>$", "[": "{[}", "]": "{]}",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "–": "--",
+    "−": "$-$",
+    "²": "$^2$",
+    "β": r"$\beta$",
+    "·": r"$\cdot$",
+    "<": "$<$",
+    ">": "$>$",
+    "[": "{[}",
+    "]": "{]}",
+}
 
 
 def _tex(text: str) -> str:

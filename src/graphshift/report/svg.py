@@ -6,9 +6,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-from graphshift.errors import GraphshiftError
-
-__all__ = ["inline_svg"]
+from graphshift.core.errors import GraphshiftError
 
 #: What a page has no use for. matplotlib's one style rule is for every element there is; the root takes its place.
 _LEFT_OUT = ("metadata", "script", "style", "title")
@@ -36,9 +34,11 @@ def inline_svg(figure: Path | str, prefix: str, label: str) -> str:
         raise GraphshiftError(f"{where}: this is no SVG picture with a viewBox; draw it again.")
     _clean(root, prefix, _references(root))
     root.attrib = {
-        "viewBox": root.attrib["viewBox"], "role": "img", "aria-label": label,
+        "viewBox": root.attrib["viewBox"],
+        "role": "img",
+        "aria-label": label,
         "style": f"--width: {float(size[2]):.0f}px; {_ROOT_STYLE}",
-    }  # fmt: skip
+    }
     return ElementTree.tostring(root, encoding="unicode")
 
 

@@ -9,13 +9,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-__all__ = ["LABELS", "print_table", "show_score"]
-
 #: What metrics are called in tables and figures, with their units.
 LABELS = {
-    "accuracy": "accuracy (%)", "roc_auc": "ROC-AUC (%)", "macro_f1": "macro-F1 (%)", "f1": "F1 (%)",
-    "mse": "squared error", "r2": "R²",
-}  # fmt: skip
+    "accuracy": "accuracy (%)",
+    "roc_auc": "ROC-AUC (%)",
+    "macro_f1": "macro-F1 (%)",
+    "f1": "F1 (%)",
+    "mse": "squared error",
+    "r2": "R²",
+}
 
 
 def show_score(value: float | None, metric: str) -> str:

@@ -10,6 +10,18 @@ from graphshift.studies.space import PAPER_SPACE, crossed_arms, paper_space, spa
 from graphshift.studies.statistics import Difference, compare, flat, summarise
 
 __all__ = [
-    "NOT_ALLOWED", "PAPER_SPACE", "RULES", "Arm", "Difference", "Plan", "Study", "compare", "crossed_arms", "flat",
-    "paper_space", "run_study", "space_from_table", "summarise",
-]  # fmt: skip
+    "NOT_ALLOWED",
+    "PAPER_SPACE",
+    "RULES",
+    "Arm",
+    "Difference",
+    "Plan",
+    "Study",
+    "compare",
+    "crossed_arms",
+    "flat",
+    "paper_space",
+    "run_study",
+    "space_from_table",
+    "summarise",
+]

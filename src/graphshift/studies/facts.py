@@ -9,21 +9,19 @@ from typing import Any
 
 import torch
 
-from graphshift.adapting import parts_of
 from graphshift.backbones import BACKBONES
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.randomness import isolated
+from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.metrics import METRICS
 from graphshift.datasets import DATASETS, load
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftError
+from graphshift.estimators import EERM, make_model, new_backbone
+from graphshift.estimators.adaptation import parts_of
+from graphshift.estimators.settings import Settings
 from graphshift.explorers import EXPLORERS
-from graphshift.fitting import complete_settings
-from graphshift.metrics import METRICS
-from graphshift.models import EERM, make_model, new_backbone
-from graphshift.randomness import isolated
-from graphshift.settings import Settings
-from graphshift.sparse import Sparse
+from graphshift.fitting.fit import complete_settings
+from graphshift.graph.sparse import Sparse
 from graphshift.studies.plan import Arm, Plan
-
-__all__ = ["Facts", "check", "load_data"]
 
 #: Explorers that need a backbone whose risk depends on edges.
 _FOLLOW_EDGES = ("gradient", "mixed")
@@ -114,8 +112,9 @@ def check(plan: Plan, data: ShiftDataset) -> Facts:
     for arm in plan.arms:
         settings = facts.settings(arm)
         for what, value, known in (
-            ("backbone", settings.backbone, BACKBONES), ("explorer", settings.explorer, EXPLORERS),
-        ):  # fmt: skip
+            ("backbone", settings.backbone, BACKBONES),
+            ("explorer", settings.explorer, EXPLORERS),
+        ):
             if value not in known:
                 raise GraphshiftError(f"arm {arm.name!r}: {what} is {value!r}; expected one of {', '.join(known)}.")
         with isolated(0, torch.device("cpu")):  # its options fit, or it says so
@@ -164,9 +163,13 @@ def own_seed(plan: Plan) -> int | None:
 
 def _shape(environment: Environment) -> dict[str, Any]:
     return {
-        "name": environment.name, "nodes": environment.num_nodes, "edges": environment.graph.num_edges,
-        "features": environment.num_features, "counted": int(environment.mask.sum()), "sums": _sums(environment),
-    }  # fmt: skip
+        "name": environment.name,
+        "nodes": environment.num_nodes,
+        "edges": environment.graph.num_edges,
+        "features": environment.num_features,
+        "counted": int(environment.mask.sum()),
+        "sums": _sums(environment),
+    }
 
 
 def _sums(environment: Environment) -> list[float]:

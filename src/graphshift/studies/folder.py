@@ -10,23 +10,29 @@ from pathlib import Path
 from typing import Any
 
 from graphshift._version import __version__
-from graphshift.errors import GraphshiftError
-from graphshift.settings import validated
-from graphshift.storage import read_json, write_json
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.storage import read_json, write_json
+from graphshift.estimators.settings import validated
 from graphshift.studies.facts import Facts
 from graphshift.studies.jobs import Agenda
 from graphshift.studies.plan import Plan
-
-__all__ = ["FORMAT", "open_folder", "plan_json"]
 
 #: Of the files of a study; a later one will be told apart by it.
 FORMAT = 1
 
 #: All that a study writes; anything else in its folder is left alone.
 _OURS = (
-    "plan.json", "results.jsonl", "provenance.json", "summary.json", "table.txt", "table.md", "table.tex", "table.csv",
-    "figures", "report.html",
-)  # fmt: skip
+    "plan.json",
+    "results.jsonl",
+    "provenance.json",
+    "summary.json",
+    "table.txt",
+    "table.md",
+    "table.tex",
+    "table.csv",
+    "figures",
+    "report.html",
+)
 
 
 def plan_json(plan: Plan, facts: Facts, agenda: Agenda) -> dict[str, Any]:
@@ -36,7 +42,8 @@ def plan_json(plan: Plan, facts: Facts, agenda: Agenda) -> dict[str, Any]:
         baseline = facts.baseline(plan, arm)
         arms.append(
             {
-                "name": arm.name, "settings": dict(arm.settings),
+                "name": arm.name,
+                "settings": dict(arm.settings),
                 "space": {name: list(values) for name, values in (arm.space or {}).items()},
                 "baseline": None if baseline is None else baseline.name,
                 "complete": facts.settings(arm).model_dump(exclude={"seed", "selection"}),
@@ -45,14 +52,21 @@ def plan_json(plan: Plan, facts: Facts, agenda: Agenda) -> dict[str, Any]:
                     for trial in agenda.trials[arm.name]
                 ],
             }
-        )  # fmt: skip
+        )
     content = {
-        "format": FORMAT, "version": __version__, "dataset": plan.dataset, "options": plan.public_options(),
-        "data": {"metric": facts.metric, "data_seed": facts.data_seed} | dict(facts.shapes), "arms": arms,
-        "seeds": list(plan.seeds), "data_seeds": None if plan.data_seeds is None else list(plan.data_seeds),
-        "crossed": plan.crossed, "trials": plan.trials, "selections": list(plan.selections),
+        "format": FORMAT,
+        "version": __version__,
+        "dataset": plan.dataset,
+        "options": plan.public_options(),
+        "data": {"metric": facts.metric, "data_seed": facts.data_seed} | dict(facts.shapes),
+        "arms": arms,
+        "seeds": list(plan.seeds),
+        "data_seeds": None if plan.data_seeds is None else list(plan.data_seeds),
+        "crossed": plan.crossed,
+        "trials": plan.trials,
+        "selections": list(plan.selections),
         "in_domain": plan.in_domain,
-    }  # fmt: skip
+    }
     if plan.repeats != 1:  # not in the plans of earlier versions, which knew no other
         content["repeats"] = plan.repeats
     if plan.adapt:

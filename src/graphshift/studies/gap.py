@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-__all__ = ["NO_GAP", "closed", "limits_of"]
-
 #: What is said where the in-domain limit is not above the baseline beyond noise: a share of nothing means nothing.
 NO_GAP = "no gap"
 
@@ -30,10 +28,12 @@ def limits_of(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]
             environments[name] = {"mean": fmean(folds), "std": stdev(folds)}
         errors = [stdev(record["folds"]) / len(record["folds"]) ** 0.5 for record in own]
         found[backbone] = {
-            "settings": own[0]["settings"], "tuned": own[0]["tuned"], "environments": environments,
+            "settings": own[0]["settings"],
+            "tuned": own[0]["tuned"],
+            "environments": environments,
             "mean": fmean(entry["mean"] for entry in environments.values()),
             "error": sum(error**2 for error in errors) ** 0.5 / len(errors),
-        }  # fmt: skip
+        }
     return found
 
 

@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from graphshift.settings import idle_settings
+from graphshift.estimators.settings import idle_settings
 from graphshift.studies.facts import Facts
 from graphshift.studies.plan import Arm, Plan, trainings
 from graphshift.studies.tuning import Chosen, Trial, choose, propose
-
-__all__ = ["Agenda", "Job"]
 
 Records = Mapping[str, Mapping[str, Any]]
 
@@ -174,19 +172,33 @@ class Agenda:
                 for environment in self.facts.tests:
                     made.append(
                         self._job(
-                            "limit", arm, ("id_val",), self._data_seed(data_seed), self.plan.seeds[0], tuned,
+                            "limit",
+                            arm,
+                            ("id_val",),
+                            self._data_seed(data_seed),
+                            self.plan.seeds[0],
+                            tuned,
                             environment=environment,
                         )
-                    )  # fmt: skip
+                    )
         return made
 
     def _data_seed(self, drawn: int | None) -> int | None:
         return self.facts.data_seed if drawn is None else drawn
 
     def _job(
-        self, kind: str, arm: Arm, rules: Sequence[str], data_seed: int | None, seed: int, tuned: Mapping[str, Any],
-        *, trial: int | None = None, environment: str | None = None, hopeless: str | None = None,
-    ) -> Job:  # fmt: skip
+        self,
+        kind: str,
+        arm: Arm,
+        rules: Sequence[str],
+        data_seed: int | None,
+        seed: int,
+        tuned: Mapping[str, Any],
+        *,
+        trial: int | None = None,
+        environment: str | None = None,
+        hopeless: str | None = None,
+    ) -> Job:
         settings = self.facts.settings(arm, tuned, seed=seed, selection=rules[0]).model_dump()
         parts = [kind, arm.name, "+".join(rules)]
         parts += [] if trial is None else [f"trial {trial}"]
@@ -194,10 +206,20 @@ class Agenda:
         parts += [] if data_seed is None else [f"data {data_seed}"]
         parts += [f"seed {seed}", *(f"{name}={value}" for name, value in tuned.items())]
         return Job(
-            " / ".join(parts), kind, arm.name, self.plan.dataset, settings, tuple(rules), data_seed,
-            self.plan.data_seeds is not None, trial, dict(tuned), environment, hopeless,
+            " / ".join(parts),
+            kind,
+            arm.name,
+            self.plan.dataset,
+            settings,
+            tuple(rules),
+            data_seed,
+            self.plan.data_seeds is not None,
+            trial,
+            dict(tuned),
+            environment,
+            hopeless,
             *((self.plan.adapt, self.plan.ensemble) if kind == "run" else ()),
-        )  # fmt: skip
+        )
 
 
 def _text(choice: Chosen | None) -> str:

@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graphshift.errors import GraphshiftError
-
-__all__ = ["Ledger"]
+from graphshift.core.errors import GraphshiftError
 
 
 class Ledger:

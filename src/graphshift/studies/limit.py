@@ -10,13 +10,11 @@ import numpy as np
 import torch
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftError
-from graphshift.models import make_model
-from graphshift.settings import validated
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.estimators import make_model
+from graphshift.estimators.settings import validated
 from graphshift.studies.jobs import Job
-
-__all__ = ["FOLDS", "folds_of", "in_domain"]
 
 #: Of the cross-validation on each test graph.
 FOLDS = 5
@@ -42,8 +40,9 @@ def in_domain(job: Job, data: ShiftDataset) -> dict[str, Any]:
         },
         "folds": scores,
         "majority": {} if environment.majority is None else {environment.name: environment.majority},
-        "seconds": seconds, "seconds_per_epoch": seconds / max(steps, 1),
-    }  # fmt: skip
+        "seconds": seconds,
+        "seconds_per_epoch": seconds / max(steps, 1),
+    }
 
 
 def folds_of(environment: Environment, seed: int) -> list[tuple[Environment, Environment]]:

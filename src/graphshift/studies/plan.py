@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graphshift.adapting import parts_of
-from graphshift.errors import GraphshiftError
-
-__all__ = ["NOT_ALLOWED", "RULES", "Arm", "Plan", "member_seeds", "trainings", "tuning_seeds"]
+from graphshift.core.errors import GraphshiftError
+from graphshift.estimators.adaptation import parts_of
 
 #: The rules that can choose epoch and setting in a study: those of ``training`` that score something.
 RULES = ("val", "explored", "id_val", "oracle")
@@ -63,7 +61,7 @@ class Plan:
             more than settings do; with more, fewer settings are tried.
         selections: the rules that choose epoch and setting, of :data:`RULES`; each makes a result of its own.
         in_domain: also measure what the same backbones reach when they learn from each test graph's own labels.
-        adapt: ways of using the unlabelled test graphs (see :mod:`graphshift.adapting`); every arm's runs are scored
+        adapt: ways of using the unlabelled test graphs (``estimators.adaptation``); every arm's runs are scored
             with each as well.
         ensemble: members of deep ensembles; with 2 or more, every arm's runs are scored as the mean of so many models
             as well. No two runs share a member, so ensembles are as independent as single models are.

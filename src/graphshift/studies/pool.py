@@ -16,11 +16,9 @@ from queue import Empty, SimpleQueue
 from typing import IO, Any, Self
 
 import graphshift
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 from graphshift.studies.jobs import Job
 from graphshift.studies.work import failed
-
-__all__ = ["Pool", "cores"]
 
 #: What Python is asked to run; without the working folder on its path, where a `random.py` might lie.
 _WORKER = ("-P", "-m", "graphshift.studies.worker")
@@ -40,20 +38,28 @@ class _Worker:
     def __init__(self, config: Mapping[str, Any], events: SimpleQueue[tuple[_Worker, str | None]]) -> None:
         threads = str(config["threads"])
         environment = os.environ | {
-            "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads,
-            "OMP_WAIT_POLICY": "PASSIVE", "PYTHONUTF8": "1",
+            "OMP_NUM_THREADS": threads,
+            "MKL_NUM_THREADS": threads,
+            "OPENBLAS_NUM_THREADS": threads,
+            "OMP_WAIT_POLICY": "PASSIVE",
+            "PYTHONUTF8": "1",
             "PYTHONPATH": os.pathsep.join(
                 [str(Path(graphshift.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
             ),
-        }  # fmt: skip
+        }
         self.job: Job | None = None
         self.ready = False
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
         self.process = subprocess.Popen(
-            [sys.executable, *_WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
-            env=environment, text=True, encoding="utf-8",
+            [sys.executable, *_WORKER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            env=environment,
+            text=True,
+            encoding="utf-8",
             start_new_session=True,  # Ctrl-C is for the study, which ends its workers
-        )  # fmt: skip
+        )
         self.send(config)
         threading.Thread(target=self._read, args=(events,), daemon=True).start()
 

@@ -16,8 +16,6 @@ import graphshift
 from graphshift._version import __version__
 from graphshift.studies.pool import cores
 
-__all__ = ["public_command", "session"]
-
 _PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "optuna")
 
 
@@ -31,10 +29,13 @@ def session(command: Sequence[str], workers: int, threads: int) -> dict[str, Any
     """
     return {
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "command": public_command(command), "workers": workers, "threads_per_worker": threads,
+        "command": public_command(command),
+        "workers": workers,
+        "threads_per_worker": threads,
         "versions": {"graphshift": __version__, "python": platform.python_version()} | _versions(),
-        "git": _git(), "hardware": _hardware(),
-    }  # fmt: skip
+        "git": _git(),
+        "hardware": _hardware(),
+    }
 
 
 def public_command(command: Sequence[str]) -> str | None:
@@ -90,6 +91,9 @@ def _hardware() -> dict[str, Any]:
     except (AttributeError, ValueError, OSError):
         memory = None
     return {
-        "system": platform.system(), "machine": platform.machine(), "processor": processor, "cores": cores(),
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "processor": processor,
+        "cores": cores(),
         "memory_gb": memory,
-    }  # fmt: skip
+    }

@@ -11,19 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphshift.environments import ShiftDataset
-from graphshift.errors import GraphshiftError
-from graphshift.models import make_model
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import ShiftDataset
+from graphshift.estimators import make_model
 from graphshift.studies.facts import Facts
 from graphshift.studies.plan import Arm, Plan
 from graphshift.studies.running import Study, computing_with
 from graphshift.studies.space import crossed_arms, fits
 from graphshift.studies.statistics import Difference, compare, share_a_pair
-
-__all__ = [
-    "CRITERIA", "RULES", "Recommendation", "Size", "beyond_chance", "candidates", "chosen_size", "criteria",
-    "differences", "idle_in_all_arms", "plan_of", "recommend", "seconds_an_epoch",
-]  # fmt: skip
 
 #: Explorers that are tried, and what kind of shift each is for.
 EXPLORERS: dict[str, str] = {

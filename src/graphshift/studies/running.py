@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from graphshift.environments import ShiftDataset
-from graphshift.errors import GraphshiftError
-from graphshift.fitting import locked
-from graphshift.progress import error_console
-from graphshift.storage import read_json, write_json
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.progress import error_console
+from graphshift.core.storage import read_json, write_json
+from graphshift.data.environment import ShiftDataset
+from graphshift.fitting.fit import locked
 from graphshift.studies.facts import Facts, check, check_data_seeds, load_data
 from graphshift.studies.folder import open_folder, plan_json
 from graphshift.studies.jobs import Agenda, Job
@@ -28,9 +28,7 @@ from graphshift.studies.statistics import flat
 from graphshift.studies.summary import make_summary
 from graphshift.studies.watching import Standing, Watch, seconds_left, watching
 from graphshift.studies.work import Desk, failed
-from graphshift.training import Interrupted
-
-__all__ = ["Study", "computing_with", "run_study"]
+from graphshift.training.loop import Interrupted
 
 Report = Callable[[dict[str, Any]], None]
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphshift.errors import GraphshiftError
-from graphshift.settings import OWNERS, Settings, idle_settings
+from graphshift.core.errors import GraphshiftError
+from graphshift.estimators.settings import OWNERS, Settings, idle_settings
 from graphshift.studies.plan import Arm
-
-__all__ = ["METHOD_SPACES", "PAPER_SPACE", "crossed_arms", "fits", "paper_space", "space_from_table"]
 
 #: The paper's search space (Appendix on implementation details): the same learning rates for all methods.
 PAPER_SPACE: dict[str, tuple[Any, ...]] = {

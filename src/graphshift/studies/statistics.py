@@ -9,9 +9,7 @@ from typing import Any
 
 from scipy import stats
 
-from graphshift.metrics import METRICS
-
-__all__ = ["Difference", "compare", "flat", "share_a_pair", "spread", "summarise", "unit_of", "variant_name"]
+from graphshift.data.metrics import METRICS
 
 #: Metrics that are shares; people write them as per cent and their differences as points.
 _SHARES = ("accuracy", "roc_auc", "macro_f1", "f1")
@@ -44,14 +42,32 @@ def flat(records: Sequence[Mapping[str, Any]], selection: str) -> list[dict[str,
             continue
         chosen = record["selections"][selection]
         names = (
-            "dataset", "method", "backbone", "explorer", "data_seed", "seed", "settings", "tuned", "metric", "majority",
-            "seconds", "seconds_per_epoch", "peak_rss_mb", "variance", "version",
-        )  # fmt: skip
+            "dataset",
+            "method",
+            "backbone",
+            "explorer",
+            "data_seed",
+            "seed",
+            "settings",
+            "tuned",
+            "metric",
+            "majority",
+            "seconds",
+            "seconds_per_epoch",
+            "peak_rss_mb",
+            "variance",
+            "version",
+        )
         common = {name: record[name] for name in names} | {
-            "selection": selection, "best_epoch": chosen["epoch"], "selection_score": chosen["score"],
-            "val": chosen["val"], "misled": chosen.get("misled"), "train": chosen.get("train"),
-            "train_without_spurious": chosen.get("train_without_spurious"), "curve": record.get("curve"),
-        }  # fmt: skip
+            "selection": selection,
+            "best_epoch": chosen["epoch"],
+            "selection_score": chosen["score"],
+            "val": chosen["val"],
+            "misled": chosen.get("misled"),
+            "train": chosen.get("train"),
+            "train_without_spurious": chosen.get("train_without_spurious"),
+            "curve": record.get("curve"),
+        }
         rows += _variants(record, chosen, common)
         if together := chosen.get("ensemble"):  # of one model's weights the rest speaks
             of_one = ("best_epoch", "selection_score", "misled", "train", "train_without_spurious", "curve")
@@ -59,9 +75,7 @@ def flat(records: Sequence[Mapping[str, Any]], selection: str) -> list[dict[str,
     return rows
 
 
-def _variants(
-    record: Mapping[str, Any], scored: Mapping[str, Any], common: Mapping[str, Any]
-) -> list[dict[str, Any]]:  # fmt: skip
+def _variants(record: Mapping[str, Any], scored: Mapping[str, Any], common: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A row for the tests' scores as they are, and one for each way of using the tests."""
     members, rows = scored.get("members", 1), []
     plain = {"val": common["val"], "tests": scored["tests"], "refused": {}}
@@ -177,9 +191,19 @@ def compare(rows: Sequence[Mapping[str, Any]], arm: str, baseline: str, key: str
     low, high, p = _paired_t(units)
     won, lost = sum(gain > 0 for gain in gains.values()), sum(gain < 0 for gain in gains.values())
     return Difference(
-        arm, baseline, key, mean, low, high, len(units), "data seeds" if clustered else "seeds", p, won, lost,
+        arm,
+        baseline,
+        key,
+        mean,
+        low,
+        high,
+        len(units),
+        "data seeds" if clustered else "seeds",
+        p,
+        won,
+        lost,
         len(gains) - won - lost,
-    )  # fmt: skip
+    )
 
 
 def share_a_pair(rows: Sequence[Mapping[str, Any]], arm: str, baseline: str) -> bool:

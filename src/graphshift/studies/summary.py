@@ -16,8 +16,6 @@ from graphshift.studies.plan import NOT_ALLOWED, Arm, Plan
 from graphshift.studies.statistics import Difference, compare, flat, share_a_pair, spread, unit_of, variant_name
 from graphshift.studies.tuning import tried
 
-__all__ = ["make_summary"]
-
 
 def make_summary(
     plan: Plan, facts: Facts, agenda: Agenda, records: Records, sessions: Sequence[Mapping[str, Any]]
@@ -46,26 +44,44 @@ def make_summary(
                 arms.append(entry)
                 findings += _sentences(entry, facts, plan)
     return {
-        "format": 1, "version": __version__, "dataset": plan.dataset, "options": plan.public_options(),
-        "metric": facts.metric, "higher_is_better": facts.higher_is_better, "tests": facts.tests,
-        "seeds": list(plan.seeds), "data_seeds": list(plan.data_seeds) if plan.data_seeds else None,
-        "tuning_seeds": sorted({t.seed for trials in agenda.trials.values() for t in trials}), "trials": plan.trials,
+        "format": 1,
+        "version": __version__,
+        "dataset": plan.dataset,
+        "options": plan.public_options(),
+        "metric": facts.metric,
+        "higher_is_better": facts.higher_is_better,
+        "tests": facts.tests,
+        "seeds": list(plan.seeds),
+        "data_seeds": list(plan.data_seeds) if plan.data_seeds else None,
+        "tuning_seeds": sorted({t.seed for trials in agenda.trials.values() for t in trials}),
+        "trials": plan.trials,
         "repeats": plan.repeats,
         "selections": [
             {"rule": rule, "allowed": rule != "oracle", "note": NOT_ALLOWED if rule == "oracle" else None}
             for rule in plan.selections
         ],
-        "counts": _counts(own), "arms": arms, "limits": limits, "majority": _majority(own, facts),
-        "tuning": _tuning(plan, agenda, records), "findings": findings,
+        "counts": _counts(own),
+        "arms": arms,
+        "limits": limits,
+        "majority": _majority(own, facts),
+        "tuning": _tuning(plan, agenda, records),
+        "findings": findings,
         "failed": [{key: r[key] for key in ("id", "kind", "arm", "reason")} for r in own if r["status"] == "failed"],
         "provenance": list(sessions),
-    }  # fmt: skip
+    }
 
 
 def _arm(
-    plan: Plan, facts: Facts, agenda: Agenda, records: Records, arm: Arm, selection: str,
-    rows: Sequence[Mapping[str, Any]], members: int, way: str | None,
-) -> dict[str, Any]:  # fmt: skip
+    plan: Plan,
+    facts: Facts,
+    agenda: Agenda,
+    records: Records,
+    arm: Arm,
+    selection: str,
+    rows: Sequence[Mapping[str, Any]],
+    members: int,
+    way: str | None,
+) -> dict[str, Any]:
     settings, baseline, name = facts.settings(arm), facts.baseline(plan, arm), variant_name(arm.name, members, way)
     # Like is held against like; ERM's own ensembles, and ERM with the tests in use, against ERM as it is.
     there = {row["arm"] for row in rows}
@@ -80,13 +96,21 @@ def _arm(
     if against is not None and share_a_pair(rows, name, against):
         differences = {key: compare(rows, name, against, key) for key in differences}
     return {
-        "arm": name, "ensemble": members, "adapt": way, "refused": sum(len(row["refused"]) for row in own),
-        "method": settings.method, "backbone": settings.backbone,
-        "explorer": settings.explorer if settings.method == "eerm" else None, "selection": selection,
-        "allowed": selection != "oracle", "baseline": against,
-        "runs": len(own), "failed": len(plan.draws) - len(own),
+        "arm": name,
+        "ensemble": members,
+        "adapt": way,
+        "refused": sum(len(row["refused"]) for row in own),
+        "method": settings.method,
+        "backbone": settings.backbone,
+        "explorer": settings.explorer if settings.method == "eerm" else None,
+        "selection": selection,
+        "allowed": selection != "oracle",
+        "baseline": against,
+        "runs": len(own),
+        "failed": len(plan.draws) - len(own),
         "val": spread([row["val"] for row in own]),
-        "mean_test": spread([row["mean"] for row in own]), "worst_test": spread([row["worst"] for row in own]),
+        "mean_test": spread([row["mean"] for row in own]),
+        "worst_test": spread([row["worst"] for row in own]),
         "environments": {name: spread([row["tests"][name] for row in own]) for name in facts.tests},
         "difference": {f"{k}_test": None if d is None else asdict(d) for k, d in differences.items()},
         "chosen": None if chosen is None else dict(chosen.settings),
@@ -97,12 +121,12 @@ def _arm(
         "seconds_per_epoch": spread([row["seconds_per_epoch"] for row in own])["mean"],
         "peak_rss_mb": max((row["peak_rss_mb"] for row in own if row["peak_rss_mb"] is not None), default=None),
         "variance": spread([row["variance"] for row in own])["mean"],
-    }  # fmt: skip
+    }
 
 
 def _gap(
     entry: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], limits: Mapping[str, Any], facts: Facts
-) -> dict[str, Any] | None:  # fmt: skip
+) -> dict[str, Any] | None:
     """The share of the distance from the baseline to the in-domain limit; the baseline itself has none."""
     if entry["baseline"] is None or entry["mean_test"]["mean"] is None or entry["backbone"] not in limits:
         return None
@@ -157,10 +181,14 @@ def _tuning(plan: Plan, agenda: Agenda, records: Records) -> list[dict[str, Any]
                 got = [score for trial in trials if (score := scores[trial.number]) is not None]
                 found.append(
                     {
-                        "arm": arm.name, "selection": selection, "settings": dict(trials[0].settings),
-                        "score": fmean(got) if got else None, "scores": got, "trials": len(trials),
+                        "arm": arm.name,
+                        "selection": selection,
+                        "settings": dict(trials[0].settings),
+                        "score": fmean(got) if got else None,
+                        "scores": got,
+                        "trials": len(trials),
                         "failed": len(trials) - len(got),
                         "chosen": chosen is not None and dict(chosen.settings) == dict(trials[0].settings),
                     }
-                )  # fmt: skip
+                )
     return found

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from graphshift.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError
 from graphshift.studies.plan import tuning_seeds
-
-__all__ = ["Chosen", "Trial", "choose", "propose", "tried"]
 
 #: Optuna lists the whole grid; beyond this it would only cost memory.
 _LARGEST_SPACE = 100_000
@@ -42,9 +40,13 @@ class Chosen:
 
 
 def propose(
-    space: Mapping[str, Sequence[Any]], count: int, seeds: Sequence[int], repeats: int = 1,
-    *, start: Mapping[str, Any] | None = None,
-) -> list[Trial]:  # fmt: skip
+    space: Mapping[str, Sequence[Any]],
+    count: int,
+    seeds: Sequence[int],
+    repeats: int = 1,
+    *,
+    start: Mapping[str, Any] | None = None,
+) -> list[Trial]:
     """The trials of one arm. What trial i tries depends on the space and on i alone, never on what came before.
 
     Optuna draws settings from the grid without replacement, in an order of its own that is always the same. So trials
@@ -96,9 +98,7 @@ def tried(trials: Sequence[Trial]) -> list[list[Trial]]:
     return list(together.values())
 
 
-def choose(
-    trials: Sequence[Trial], scores: Mapping[int, float | None], *, higher_is_better: bool
-) -> Chosen | None:  # fmt: skip
+def choose(trials: Sequence[Trial], scores: Mapping[int, float | None], *, higher_is_better: bool) -> Chosen | None:
     """The setting with the best mean score over its trials; the first of equals.
 
     A setting one of whose trials failed is chosen only if every setting has a failure, and then by what is left.

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from graphshift.progress import error_console
-
-__all__ = ["Standing", "Watch", "seconds_left", "watching"]
+from graphshift.core.progress import error_console
 
 #: Seconds between two lines where there is no terminal.
 _EVERY = 30.0
@@ -53,7 +51,7 @@ def duration(seconds: float) -> str:
 
 def seconds_left(
     records: Sequence[Mapping[str, Any]], waiting: Sequence[tuple[str, str]], workers: int
-) -> float | None:  # fmt: skip
+) -> float | None:
     """An estimate: each fit that is left takes as long as those like it took, shared among the workers.
 
     Args:

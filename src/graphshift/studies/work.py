@@ -14,20 +14,18 @@ from typing import Any
 import torch
 
 from graphshift._version import __version__
-from graphshift.adapting import batch_norms, parts_of
-from graphshift.environments import ShiftDataset
-from graphshift.errors import GraphshiftError, GraphshiftWarning
-from graphshift.fitting import peak_rss_mb
-from graphshift.models import Ensemble, Model, make_model
-from graphshift.models.predicting import Predictor
-from graphshift.selecting import misled
-from graphshift.settings import validated
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.data.environment import ShiftDataset
+from graphshift.estimators import Ensemble, Model, make_model
+from graphshift.estimators.adaptation import batch_norms, parts_of
+from graphshift.estimators.predictor import Predictor
+from graphshift.estimators.settings import validated
+from graphshift.fitting.fit import peak_rss_mb
 from graphshift.studies.facts import load_data
 from graphshift.studies.jobs import Job
 from graphshift.studies.limit import in_domain
 from graphshift.studies.plan import member_seeds
-
-__all__ = ["Desk", "attempt", "failed"]
+from graphshift.training.selection import misled
 
 
 class Desk:
@@ -74,13 +72,32 @@ def failed(job: Job, reason: str) -> dict[str, Any]:
 def _blank(job: Job) -> dict[str, Any]:
     eerm = job.settings["method"] == "eerm"
     return {
-        "kind": job.kind, "id": job.id, "dataset": job.dataset, "arm": job.arm, "method": job.settings["method"],
-        "backbone": job.settings["backbone"], "explorer": job.settings["explorer"] if eerm else None,
-        "data_seed": job.data_seed, "seed": job.settings["seed"], "trial": job.trial, "tuned": dict(job.tuned),
-        "environment": job.environment, "settings": dict(job.settings), "status": None, "reason": None, "metric": None,
-        "selections": {}, "majority": {}, "seconds": None, "seconds_per_epoch": None, "peak_rss_mb": None,
-        "variance": None, "curve": None, "threads": torch.get_num_threads(), "version": __version__,
-    }  # fmt: skip
+        "kind": job.kind,
+        "id": job.id,
+        "dataset": job.dataset,
+        "arm": job.arm,
+        "method": job.settings["method"],
+        "backbone": job.settings["backbone"],
+        "explorer": job.settings["explorer"] if eerm else None,
+        "data_seed": job.data_seed,
+        "seed": job.settings["seed"],
+        "trial": job.trial,
+        "tuned": dict(job.tuned),
+        "environment": job.environment,
+        "settings": dict(job.settings),
+        "status": None,
+        "reason": None,
+        "metric": None,
+        "selections": {},
+        "majority": {},
+        "seconds": None,
+        "seconds_per_epoch": None,
+        "peak_rss_mb": None,
+        "variance": None,
+        "curve": None,
+        "threads": torch.get_num_threads(),
+        "version": __version__,
+    }
 
 
 def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
@@ -108,9 +125,11 @@ def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
     return {
         "selections": selections,
         "majority": {e.name: e.majority for e in data.tests if e.majority is not None} if final else {},
-        "seconds": sum(member.seconds_ for member in members), "seconds_per_epoch": seconds_per_epoch(model),
-        "variance": fmean(variances) if variances else None, "curve": _curve(model) if final else None,
-    }  # fmt: skip
+        "seconds": sum(member.seconds_ for member in members),
+        "seconds_per_epoch": seconds_per_epoch(model),
+        "variance": fmean(variances) if variances else None,
+        "curve": _curve(model) if final else None,
+    }
 
 
 def _epochs(model: Model, first: str) -> Mapping[str, tuple[int, float | None, Mapping[str, Any]]]:

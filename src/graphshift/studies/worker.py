@@ -14,8 +14,6 @@ import warnings
 from queue import SimpleQueue
 from typing import Any
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Reads the first line (dataset, options, threads), says that it is ready, then does job after job."""

@@ -8,10 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graphshift.graphs import Graph
-from graphshift.sparse import Sparse
-
-__all__ = ["GENERATORS", "WIDTH"]
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
 
 #: The width of every hidden layer, head and output.
 WIDTH = 10

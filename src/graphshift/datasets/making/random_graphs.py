@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["edges_within_groups", "pareto_weights"]
-
 
 def pareto_weights(nodes: int, skew: float, generator: torch.Generator) -> Tensor:
     """How strongly each node attracts edges, ``[nodes]``: Pareto with exponent ``skew``, cut at √nodes."""

@@ -7,11 +7,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.reading.files import Source, cached, require
 from graphshift.datasets.reading.raw_graph import RawGraph, checked_csr, undirected_edges
-from graphshift.errors import GraphshiftError
-
-__all__ = ["PHOTO_SOURCES", "photo_graph", "read_npz"]
 
 _VERSION = 1
 

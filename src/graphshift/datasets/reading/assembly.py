@@ -11,13 +11,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from graphshift.checks import checked_graph
+from graphshift.data.checks import checked_graph
+from graphshift.data.environment import Environment
+from graphshift.data.tasks import Task
 from graphshift.datasets.reading.fixed_csv import Table
-from graphshift.environments import Environment
-from graphshift.graphs import Graph
-from graphshift.tasks import Task
-
-__all__ = ["binary_features", "environment", "numbered_edges"]
+from graphshift.graph.graph import Graph
 
 
 def binary_features(row: NDArray[Any], column: NDArray[Any], shape: tuple[int, int]) -> Tensor:

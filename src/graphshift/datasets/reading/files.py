@@ -21,11 +21,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphshift.errors import GraphshiftError
-from graphshift.progress import error_console
-from graphshift.storage import read_json, read_tensors, write_json, write_tensors
-
-__all__ = ["Source", "cached", "data_directory", "require", "verify"]
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.progress import error_console
+from graphshift.core.storage import read_json, read_tensors, write_json, write_tensors
 
 _CHUNK = 1 << 18
 _TIMEOUT = 30.0  # seconds without an answer
@@ -132,18 +130,20 @@ def verify(dataset: str, sources: Sequence[Source], data_dir: str | Path | None)
             state = "ok" if _digest(file) == source.sha256 else "wrong"
         size = file.stat().st_size if present else None
         rows.append(
-            {"dataset": dataset, "path": source.path, "file": str(file), "present": present, "size": size,
-             "sha256": state}
-        )  # fmt: skip
+            {
+                "dataset": dataset,
+                "path": source.path,
+                "file": str(file),
+                "present": present,
+                "size": size,
+                "sha256": state,
+            }
+        )
     return rows
 
 
 def cached(
-    name: str,
-    files: Sequence[Path],
-    version: int,
-    options: Mapping[str, Any],
-    parse: Callable[[], dict[str, Tensor]],
+    name: str, files: Sequence[Path], version: int, options: Mapping[str, Any], parse: Callable[[], dict[str, Tensor]]
 ) -> dict[str, Tensor]:
     """What ``parse`` makes of the files, from the cache if they, the parser and its options are the same as before.
 
@@ -158,9 +158,11 @@ def cached(
     """
     folder = _cache_directory() / "parsed"
     contents = {
-        "name": name, "version": version, "options": options,
+        "name": name,
+        "version": version,
+        "options": options,
         "files": [(file.name, digest) for file, digest in zip(files, _remembered_digests(files, folder), strict=True)],
-    }  # fmt: skip
+    }
     key = hashlib.sha256(json.dumps(contents, sort_keys=True, default=str).encode()).hexdigest()
     path = folder / f"{name}-{key[:24]}.safetensors"
     try:

@@ -15,9 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphshift.errors import GraphshiftError
-
-__all__ = ["Table", "read_table"]
+from graphshift.core.errors import GraphshiftError
 
 _KINDS = {"int64": "a whole number", "float32": "a number", "str": "text"}
 _DAMAGED = "the file is damaged or another one; get it again."
@@ -78,9 +76,15 @@ def read_table(path: Path, columns: Mapping[str, str], *, header: bool = True) -
             warnings.simplefilter("ignore", RuntimeWarning)  # beyond float32; found below
             # No `usecols`: with it, pandas takes rows of any length.
             frame = pd.read_csv(
-                path, header=0 if header else None, names=names, dtype=dict(columns), index_col=False,
-                encoding="utf-8-sig", engine="c", compression=_compression(path),
-            )  # fmt: skip
+                path,
+                header=0 if header else None,
+                names=names,
+                dtype=dict(columns),
+                index_col=False,
+                encoding="utf-8-sig",
+                engine="c",
+                compression=_compression(path),
+            )
         if _complete(frame, columns):
             return Table(path, frame[list(columns)] if header else frame, header)
     except (ValueError, ArithmeticError, EOFError, OSError, zlib.error, csv.Error, pd.errors.ParserWarning) as error:

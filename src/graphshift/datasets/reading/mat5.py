@@ -16,9 +16,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from graphshift.errors import GraphshiftError
-
-__all__ = ["read_mat5"]
+from graphshift.core.errors import GraphshiftError
 
 _HEADER = 128  # bytes
 _LIMIT = 1 << 30  # bytes that a compressed variable may unpack to; the largest school needs 40 million

@@ -13,11 +13,9 @@ import numpy as np
 import scipy.sparse
 import torch
 
+from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.reading.files import Source, cached, require
 from graphshift.datasets.reading.raw_graph import RawGraph, checked_csr, undirected_edges
-from graphshift.errors import GraphshiftError
-
-__all__ = ["planetoid_graph", "planetoid_sources", "read_planetoid"]
 
 _PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 _VERSION = 1

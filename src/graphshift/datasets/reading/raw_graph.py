@@ -9,9 +9,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from graphshift.errors import GraphshiftError
-
-__all__ = ["RawGraph", "checked_csr", "undirected_edges"]
+from graphshift.core.errors import GraphshiftError
 
 # A damaged width would ask for weights of any size; no file of these datasets has a thousandth of it.
 _MOST_COLUMNS = 10_000_000
@@ -42,9 +40,13 @@ class RawGraph(NamedTuple):
     def to_tensors(self) -> dict[str, Tensor]:
         """Dense tensors to keep in the cache."""
         return {
-            "rowptr": self.x.crow_indices(), "col": self.x.col_indices(), "value": self.x.values(),
-            "shape": torch.tensor(self.x.shape), "y": self.y, "edge_index": self.edge_index,
-        }  # fmt: skip
+            "rowptr": self.x.crow_indices(),
+            "col": self.x.col_indices(),
+            "value": self.x.values(),
+            "shape": torch.tensor(self.x.shape),
+            "y": self.y,
+            "edge_index": self.edge_index,
+        }
 
     @classmethod
     def from_tensors(cls, tensors: dict[str, Tensor]) -> RawGraph:

@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
+from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.tables.files import NA_WORDS, Table, is_number, plain_text, shown
-from graphshift.errors import GraphshiftError
-
-__all__ = ["Category", "Column", "Number", "fit_columns", "numbers", "transform", "width"]
 
 #: Features are kept sparse from this width on, if fewer than this share of the values can be other than 0.
 _SPARSE_WIDTH, _SPARSE_SHARE = 200, 0.1

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import ShiftDataset
 from graphshift.datasets.tables.from_tables import from_tables
 from graphshift.datasets.tables.options import checked_options
-from graphshift.environments import ShiftDataset
-from graphshift.errors import GraphshiftError
-
-__all__ = ["dataset_from_toml_table", "options_from_toml_table"]
 
 
 def dataset_from_toml_table(table: Mapping[str, Any], base: str | Path, *, where: str = "[data] ") -> ShiftDataset:

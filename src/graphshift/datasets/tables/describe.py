@@ -10,19 +10,27 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.tables.files import Source, Table, is_number, plain_text, read_table, shown
-from graphshift.errors import GraphshiftError
-
-__all__ = ["describe_tables"]
 
 _IDS = ("id", "node", "node_id", "nodeid", "name", "key", "user", "user_id", "account", "uid")
 _ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("id1", "id2"), ("head", "tail"))
 _WEIGHTS = ("weight", "w", "strength", "count")
 _LABELS = ("label", "y", "class", "target", "outcome", "category", "gender")
 _ENVIRONMENTS = (
-    "environment", "env", "domain", "country", "region", "site", "school", "hospital", "city", "language", "group",
+    "environment",
+    "env",
+    "domain",
+    "country",
+    "region",
+    "site",
+    "school",
+    "hospital",
+    "city",
+    "language",
+    "group",
     "split",
-)  # fmt: skip
+)
 _TIMES = ("year", "time", "date", "timestamp", "step", "month", "day", "period", "created")
 _MOST = 50  # more distinct values than this are no environments
 

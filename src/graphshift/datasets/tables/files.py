@@ -23,9 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from graphshift.errors import GraphshiftError
-
-__all__ = ["NA_WORDS", "Source", "Table", "is_number", "numbers_or_text", "plain_text", "read_table", "shown"]
+from graphshift.core.errors import GraphshiftError
 
 #: What a table may be: a path to CSV (``.csv``, ``.csv.gz``) or Parquet (``.parquet``, ``.pq``), or a frame.
 Source: TypeAlias = str | PathLike[str] | pd.DataFrame
@@ -71,7 +69,7 @@ def read_table(
     missing: Collection[str] = (),
     separator: str = ",",
 ) -> Table:
-    """Reads a table; whatever is wrong with the file is a :class:`~graphshift.errors.GraphshiftError` that names it.
+    """Reads a table; whatever is wrong with the file is a ``GraphshiftError`` that names it.
 
     Args:
         source: a path or a frame.
@@ -179,11 +177,19 @@ def _read_csv(path: Path, text: Collection[str], separator: str) -> Table:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(
-                path, sep=separator, encoding="utf-8", compression="gzip" if path.suffix == ".gz" else None,
-                header=0, names=range(len(names)), index_col=False, low_memory=False, engine="c",
+                path,
+                sep=separator,
+                encoding="utf-8",
+                compression="gzip" if path.suffix == ".gz" else None,
+                header=0,
+                names=range(len(names)),
+                index_col=False,
+                low_memory=False,
+                engine="c",
                 dtype={i: str for i, name in enumerate(names) if name in text},
-                keep_default_na=False, na_values=[""],
-            )  # fmt: skip
+                keep_default_na=False,
+                na_values=[""],
+            )
         if len(frame) and frame[len(names) - 1].isna().any():
             _check_fields(path, separator, len(names))  # pandas pads short rows in silence
     frame.columns = pd.Index(names)

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment, ShiftDataset
 from graphshift.datasets.tables.columns import fit_columns, transform
 from graphshift.datasets.tables.files import Source, Table, read_table, shown
 from graphshift.datasets.tables.graph import Edges, node_ids, read_edges
@@ -19,10 +21,6 @@ from graphshift.datasets.tables.labels import encode, fit_label
 from graphshift.datasets.tables.options import TableOptions, checked_options
 from graphshift.datasets.tables.preparation import Layout, Preparation, remark
 from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by_time, split_by_value
-from graphshift.environments import Environment, ShiftDataset
-from graphshift.errors import GraphshiftError
-
-__all__ = ["dataset_from_tables", "from_tables"]
 
 Value: TypeAlias = str | int | float | bool
 Moment: TypeAlias = str | int | float | datetime.date
@@ -61,7 +59,7 @@ def from_tables(
     Columns of numbers are scaled by the mean and deviation of the training nodes; a missing number becomes the mean
     and, if training has missing ones, a 0/1 feature says so. Columns of words become one 0/1 feature for each word that
     training has (kept sparse if they are many); an unseen word has zeros. Columns that are constant in training are
-    left out. Whatever was left out or filled in is counted in one :class:`~graphshift.errors.GraphshiftWarning`.
+    left out. Whatever was left out or filled in is counted in one :class:`~graphshift.core.errors.GraphshiftWarning`.
 
     The environments are either the values of a column, each with the edges among its own nodes, or periods of time,
     each with the graph of all nodes up to its end, of which the nodes of the period count.
@@ -81,7 +79,7 @@ def from_tables(
         val_until: the last time that validates, after ``train_until``.
         test_until: the last time of each test period, increasing.
         task: ``"binary"``, ``"multiclass"`` or ``"regression"``; None decides by the labels.
-        metric: a name from :data:`graphshift.metrics.METRICS`; empty for the task's usual one.
+        metric: a name from :data:`graphshift.data.metrics.METRICS`; empty for the task's usual one.
         positive: the label that is class 1 in a binary task; None takes the second in order.
         undirected: whether an edge goes both ways.
         source, target: columns of the edges' ends.
@@ -112,9 +110,15 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     ids = node_ids(node_table, o.id)
     split = _split(node_table, o)
     found = read_edges(
-        edge_table, ids, node_table.where, source=o.source, target=o.target, weight=o.weight, undirected=o.undirected,
+        edge_table,
+        ids,
+        node_table.where,
+        source=o.source,
+        target=o.target,
+        weight=o.weight,
+        undirected=o.undirected,
         unknown_ids=o.unknown_ids,
-    )  # fmt: skip
+    )
     stays, left_out = edges_inside(split, found.edge_index, edge_table.where, undirected=o.undirected)
 
     kept = split.group >= 0

@@ -10,10 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.tables.files import Table, plain_text, shown
-from graphshift.errors import GraphshiftError
-
-__all__ = ["Edges", "node_ids", "read_edges", "simple_edges"]
 
 
 class Edges(NamedTuple):

@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 from torch import Tensor
 
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.tasks import Task
 from graphshift.datasets.tables.columns import numbers
 from graphshift.datasets.tables.files import Table, is_number, numbers_or_text, plain_text, shown
-from graphshift.errors import GraphshiftError
-from graphshift.tasks import Task
-
-__all__ = ["Encoded", "Label", "decode", "encode", "fit_label"]
 
 #: Whole numbers with more distinct values than this are quantities, not classes.
 MOST_CLASSES = 200

@@ -18,9 +18,7 @@ from pydantic import (
     ValidationError,
 )
 
-from graphshift.errors import GraphshiftError
-
-__all__ = ["TableOptions", "checked_options"]
+from graphshift.core.errors import GraphshiftError
 
 
 def _listed(value: Any) -> Any:

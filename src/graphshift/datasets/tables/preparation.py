@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from torch_geometric.data import Data
 
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.core.storage import read_json, write_json
+from graphshift.data.environment import Environment
 from graphshift.datasets.tables.columns import Category, Column, transform, width
 from graphshift.datasets.tables.files import Source, read_table, shown
 from graphshift.datasets.tables.graph import node_ids, read_edges
 from graphshift.datasets.tables.labels import Label, decode, encode
-from graphshift.environments import Environment
-from graphshift.errors import GraphshiftError, GraphshiftWarning
-from graphshift.storage import read_json, write_json
-
-__all__ = ["Layout", "Preparation", "load_preparation", "remark"]
 
 _FILE, _FORMAT = "preparation.json", 1
 
@@ -96,9 +94,15 @@ class Preparation(BaseModel):
         edge_table = read_table(edges, "edge", ids=[layout.source, layout.target], **options)
         ids = node_ids(node_table, layout.id)
         found = read_edges(
-            edge_table, ids, node_table.where, source=layout.source, target=layout.target, weight=layout.weight,
-            undirected=layout.undirected, unknown_ids=unknown_ids,
-        )  # fmt: skip
+            edge_table,
+            ids,
+            node_table.where,
+            source=layout.source,
+            target=layout.target,
+            weight=layout.weight,
+            undirected=layout.undirected,
+            unknown_ids=unknown_ids,
+        )
         x, remarks = transform(self.columns, node_table)
         data = Data(x=x, edge_index=found.edge_index, num_nodes=len(ids))
         if found.weight is not None:

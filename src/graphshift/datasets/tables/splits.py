@@ -14,12 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment
 from graphshift.datasets.tables.files import NA_WORDS, Table, is_number, plain_text
 from graphshift.datasets.temporal import Period, inductive_environments, subgraph
-from graphshift.environments import Environment
-from graphshift.errors import GraphshiftError
-
-__all__ = ["Split", "cut", "edges_inside", "members", "split_by_time", "split_by_value"]
 
 Group = NDArray[np.int64]
 

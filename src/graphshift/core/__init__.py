@@ -1,0 +1,1 @@
+"""What every room uses: errors, files, random seeds, devices, progress bars."""

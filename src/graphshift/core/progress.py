@@ -1,0 +1,55 @@
+"""Progress bars on standard error: shown on a terminal, silent elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def error_console() -> Console:
+    """Standard error for progress bars. Off a terminal it is quiet: Rich would leave empty lines there."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    console.quiet = not console.is_terminal
+    return console
+
+
+@contextmanager
+def progress_bar(
+    title: str, total: int, *, enabled: bool, unit: str = "epochs"
+) -> Iterator[Callable[[dict[str, Any]], None] | None]:
+    """A bar; yields the function that takes each epoch's row, or None if there is no bar.
+
+    Args:
+        title: what is under way.
+        total: how many epochs.
+        enabled: False shows nothing.
+        unit: what is counted, if not epochs; a row's ``epoch`` is how many are done.
+    """
+    if not enabled:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[numbers]}"),
+    )
+    console = error_console()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(title, total=total, numbers="")
+
+        def report(row: dict[str, Any]) -> None:
+            shown = [f"{name} {row[name]:.4g}" for name in ("loss", "variance", "val") if name in row]
+            progress.update(task, completed=row["epoch"], numbers="  ".join(shown))
+
+        yield report

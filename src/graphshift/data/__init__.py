@@ -1,0 +1,1 @@
+"""Environments, tasks and metrics: what enters, checked once."""

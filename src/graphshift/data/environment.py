@@ -1,0 +1,305 @@
+"""Everything that enters graphshift is checked here, once: one graph (Environment) and a set of them (ShiftDataset)."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.data.checks import (
+    checked_features,
+    checked_graph,
+    checked_labels,
+    checked_mask,
+    node_times,
+    on_cpu,
+    refuse_ambiguity,
+)
+from graphshift.data.tasks import Task
+from graphshift.graph.sparse import Sparse
+
+
+class Environment:
+    """One named graph under one distribution, checked and ready to compute with.
+
+    Args:
+        name: what to call it in tables and messages.
+        data: a PyG ``Data`` with ``x`` (``[nodes, features]``, dense or ``torch.sparse``, floating), ``edge_index``
+            (``[2, edges]``, int64) and, unless only predictions are wanted, ``y`` (``[nodes]``). Optional:
+            ``edge_weight`` (``[edges]``, positive), ``mask`` (``[nodes]``, bool): the nodes that count, and ``time``
+            (``[nodes]``): when each appeared, for methods that group nodes by it. Labels outside the mask are never
+            looked at.
+        task: what is predicted; None infers it from ``y`` (see :func:`infer_task`).
+
+    Duplicate edges and self-loops are removed with a
+    :class:`~graphshift.core.errors.GraphshiftWarning` that counts them;
+    everything else that does not fit is a :class:`~graphshift.core.errors.GraphshiftError`.
+    """
+
+    def __init__(self, name: str, data: Data, task: Task | None = None) -> None:
+        self.name = str(name)
+        data = on_cpu(data)
+        refuse_ambiguity(self.name, data)
+        self.x = checked_features(self.name, data)
+        self.graph = checked_graph(self.name, data, self.num_nodes)
+        self.mask = checked_mask(self.name, data, self.num_nodes)
+        self.time = node_times(data, self.num_nodes)
+        self.y: Tensor | None = None
+        if data.y is not None:
+            self.task = infer_task(data, self.mask) if task is None else task
+            self.y = checked_labels(self.name, data.y, self.mask, self.task)
+        elif task is None:
+            raise GraphshiftError(
+                f"environment {self.name!r}: there is no `y`, so the task cannot be inferred; pass `task`, "
+                "or use a fitted model's `predict`, which knows it."
+            )
+        else:
+            self.task = task
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes, counted or not."""
+        return int(self.x.shape[0])
+
+    @property
+    def num_features(self) -> int:
+        """The width of ``x``."""
+        return int(self.x.shape[1])
+
+    @cached_property
+    def counted(self) -> Tensor:
+        """The indices of the nodes that count."""
+        return self.mask.nonzero().squeeze(1)
+
+    @cached_property
+    def labels(self) -> Tensor:
+        """The labels of the nodes that count."""
+        if self.y is None:
+            raise GraphshiftError(f"environment {self.name!r} has no labels `y`; they are needed here.")
+        return self.y[self.counted]
+
+    @property
+    def majority(self) -> float | None:
+        """The share of the largest class among the counted nodes: what always answering it would score."""
+        if not self.task.is_classification:
+            return None
+        return float(torch.bincount(self.labels).max()) / self.labels.numel()
+
+    @property
+    def data(self) -> Data:
+        """The environment as a PyG ``Data``, repairs included."""
+        x = self.x.to_torch() if isinstance(self.x, Sparse) else self.x
+        times = {} if self.time is None else {"time": self.time}
+        return Data(
+            x=x,
+            edge_index=self.graph.edge_index,
+            edge_weight=self.graph.weight,
+            y=self.y,
+            mask=self.mask,
+            num_nodes=self.num_nodes,
+            **times,
+        )
+
+    def risk(self, output: Tensor) -> Tensor:
+        """L(G, Y; θ): the mean loss over the counted nodes of a backbone's output for all nodes."""
+        return self.task.loss(output[self.counted], self.labels)
+
+    def score(self, output: Tensor) -> float:
+        """The task's metric over the counted nodes of a backbone's output for all nodes."""
+        try:
+            return self.task.score(output[self.counted], self.labels)
+        except GraphshiftError as error:
+            raise GraphshiftError(f"environment {self.name!r}: {error}") from None
+
+    def fingerprint(self) -> str:
+        """A digest of all that training sees: two environments with the same one are the same."""
+        digest = hashlib.blake2b(f"{self.name} {self.task} {self.x.shape}".encode(), digest_size=16)
+        values = [self.x.value, self.x.pattern.col] if isinstance(self.x, Sparse) else [self.x]
+        for tensor in (*values, self.graph.keys, self.graph.weight, self.mask, self.y, self.time):
+            if tensor is not None:
+                digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def replace(self, **changes: Any) -> Environment:
+        """A copy with some attributes changed (``name``, ``mask``, ``task``, ``graph``…); nothing is checked again."""
+        copy = object.__new__(Environment)
+        copy.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("counted", "labels")})
+        copy.__dict__.update(changes)
+        return copy
+
+    def without(self, columns: Sequence[int]) -> Environment:
+        """A copy whose features are zero in some columns: what a model that leans on them then loses."""
+        gone = torch.zeros(self.num_features, dtype=torch.bool, device=self.mask.device)
+        gone[torch.as_tensor(list(columns), dtype=torch.int64, device=gone.device)] = True
+        if isinstance(self.x, Sparse):
+            return self.replace(x=Sparse(self.x.pattern, self.x.value.masked_fill(gone[self.x.pattern.col], 0)))
+        return self.replace(x=self.x.masked_fill(gone, 0))
+
+    def to(self, device: torch.device) -> Environment:
+        """The same environment on another device."""
+        if device == self.mask.device:
+            return self
+        y, time = (None if part is None else part.to(device) for part in (self.y, self.time))
+        return self.replace(x=self.x.to(device), graph=self.graph.to(device), mask=self.mask.to(device), y=y, time=time)
+
+    def __repr__(self) -> str:
+        return (
+            f"Environment({self.name!r}, {self.num_nodes} nodes, {self.graph.num_edges} edges, "
+            f"{self.num_features} features, {int(self.mask.sum())} counted)"
+        )
+
+
+@dataclass(frozen=True)
+class ShiftDataset:
+    """Environments in three roles. The dataset owns its split, its task and its metric.
+
+    Args:
+        name: the dataset's name.
+        train: environments to learn from.
+        val: environments to select epochs and settings by; may be empty.
+        tests: environments to report; they never choose anything.
+        defaults: settings that suit this dataset, by name; those of one backbone or method alone go under
+            ``"by_backbone"`` and ``"by_method"``, each by its name.
+        facts: what a maker knows beside the graphs, such as ``{"spurious_columns": [16, 17]}``.
+    """
+
+    name: str
+    train: Sequence[Environment]
+    val: Sequence[Environment] = ()
+    tests: Sequence[Environment] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for role in ("train", "val", "tests"):
+            object.__setattr__(self, role, tuple(getattr(self, role)))
+        check_together(self.train, [*self.val, *self.tests], where=f"dataset {self.name!r}")
+
+    @property
+    def task(self) -> Task:
+        """What is predicted, and how it is scored."""
+        return self.train[0].task
+
+    @property
+    def environments(self) -> list[Environment]:
+        """All environments: train, val, tests."""
+        return [*self.train, *self.val, *self.tests]
+
+    def __repr__(self) -> str:
+        roles = ", ".join(f"{role} {[e.name for e in getattr(self, role)]}" for role in ("train", "val", "tests"))
+        return f"ShiftDataset({self.name!r}, {self.task.kind}, {self.task.metric}, {roles})"
+
+
+def check_together(train: Sequence[Environment], others: Sequence[Environment], *, where: str) -> None:
+    """Checks what only shows when environments stand side by side: names, widths, tasks, classes, labels."""
+    if not train:
+        raise GraphshiftError(f"{where}: there is no training environment; at least one is needed.")
+    first = train[0]
+    for environment in train:
+        if environment.num_nodes < 2:
+            raise GraphshiftError(
+                f"{where}: training environment {environment.name!r} has one node; training needs at least two."
+            )
+    seen: set[str] = set()
+    for environment in [*train, *others]:
+        if environment.name in seen:
+            raise GraphshiftError(f"{where}: two environments are called {environment.name!r}; names must differ.")
+        seen.add(environment.name)
+        if environment.num_features != first.num_features:
+            raise GraphshiftError(
+                f"{where}: environment {environment.name!r} has {environment.num_features} features and "
+                f"{first.name!r} has {first.num_features}; all need the same columns in the same order."
+            )
+        if environment.task != first.task:
+            raise GraphshiftError(
+                f"{where}: environment {environment.name!r} has {environment.task} and {first.name!r} has "
+                f"{first.task}; give all environments one task."
+            )
+        if environment.y is None:
+            raise GraphshiftError(
+                f"{where}: environment {environment.name!r} has no labels `y`; train, val and tests need them."
+            )
+    if first.task.is_classification:
+        counts = sum(torch.bincount(e.labels, minlength=first.task.num_classes) for e in train)
+        assert isinstance(counts, Tensor)
+        unseen = (counts == 0).nonzero().squeeze(1).tolist()
+        needed = sorted({int(c) for e in others for c in e.labels.unique()} & set(unseen))
+        if needed:
+            raise GraphshiftError(
+                f"{where}: class {', '.join(map(str, needed))} is in the validation or test environments and never "
+                "in training, so no method can learn it; move nodes of it into training or mask them."
+            )
+        if unseen:
+            warnings.warn(
+                f"{where}: class {', '.join(map(str, unseen))} of {first.task.num_classes} has no node anywhere; "
+                "the model keeps an output for it.",
+                GraphshiftWarning,
+                stacklevel=4,
+            )
+
+
+def infer_task(data: Data, mask: Tensor) -> Task:
+    """Floating labels: regression. Classes 0 and 1: binary. More classes: multiclass."""
+    y = data.y
+    if not isinstance(y, Tensor) or y.dim() == 0 or y.shape[0] != mask.shape[0]:
+        return Task("regression", 0)  # the label check says what is wrong
+    if y.is_floating_point():
+        return Task("regression", 0)
+    counted = y[mask]
+    classes = int(counted.max()) + 1 if counted.numel() else 2
+    return Task("binary", 2) if classes <= 2 else Task("multiclass", classes)
+
+
+def as_environment(
+    graph: Environment | Data, task: Task | None = None, name: str = "graph", *, labelled: bool = True
+) -> Environment:
+    """Takes what a user may pass for a graph: an :class:`Environment` or a PyG ``Data``.
+
+    Args:
+        graph: what was passed.
+        task: what is predicted, where it is known.
+        name: for a ``Data``, which has none.
+        labelled: False leaves labels of a ``Data`` aside, for predictions, and a mask that says nothing.
+    """
+    if isinstance(graph, Environment):
+        return graph
+    if isinstance(graph, Data):
+        if not labelled:
+            weight = graph.edge_weight if "edge_weight" in graph else None
+            mask = graph.mask if "mask" in graph else None
+            usable = isinstance(mask, Tensor) and mask.dtype == torch.bool and bool(mask.any())
+            # What is learned from the graph (a class prior) is learned from the nodes that are scored.
+            kept = {"mask": mask} if usable else {}
+            graph = Data(x=graph.x, edge_index=graph.edge_index, edge_weight=weight, **kept)
+        return Environment(name, graph, task)
+    if isinstance(graph, ShiftDataset):
+        raise GraphshiftError("expected graphs, found a ShiftDataset; pass its parts: data.train, val=data.val.")
+    raise GraphshiftError(
+        f"expected an Environment or a torch_geometric.data.Data, found {type(graph).__name__}; "
+        "wrap tensors as Data(x=..., edge_index=..., y=...)."
+    )
+
+
+def as_environments(
+    graphs: Environment | Data | Iterable[Environment | Data],
+    task: Task | None = None,
+    name: str = "graph",
+    *,
+    labelled: bool = True,
+) -> list[Environment]:
+    """Takes one graph or several. Unnamed ones get ``name`` and, if there are several, a number."""
+    if isinstance(graphs, Environment | Data | ShiftDataset) or not isinstance(graphs, Iterable):
+        return [as_environment(graphs, task, name, labelled=labelled)]
+    result: list[Environment] = []
+    for i, graph in enumerate(graphs):
+        known = task or (result[0].task if result else None)
+        result.append(as_environment(graph, known, f"{name}{i}", labelled=labelled))
+    return result

@@ -1,0 +1,110 @@
+"""What is predicted: the loss, the shape of the output and the metric that belong together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.metrics import METRICS, Metric
+
+_DEFAULT_METRIC = {"binary": "accuracy", "multiclass": "accuracy", "regression": "mse"}
+
+
+@dataclass(frozen=True)
+class Task:
+    """One of binary classification, multiclass classification and regression, with its metric.
+
+    Args:
+        kind: ``"binary"`` (one logit, cross-entropy), ``"multiclass"`` (a logit for each class, cross-entropy) or
+            ``"regression"`` (one value, squared error).
+        num_classes: 2 for binary; at least 2 for multiclass; 0 for regression.
+        metric: a name from :data:`graphshift.data.metrics.METRICS`; empty for accuracy or, in regression, ``"mse"``.
+    """
+
+    kind: str
+    num_classes: int
+    metric: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in _DEFAULT_METRIC:
+            raise GraphshiftError(f"task: kind is {self.kind!r}; expected one of {', '.join(_DEFAULT_METRIC)}.")
+        if not self.metric:
+            object.__setattr__(self, "metric", _DEFAULT_METRIC[self.kind])
+        fitting = [name for name, metric in METRICS.items() if self.kind in metric.kinds]
+        if self.metric not in fitting:
+            raise GraphshiftError(
+                f"task: metric is {self.metric!r}; a {self.kind} task takes one of {', '.join(fitting)}."
+            )
+        if self.kind == "binary" and self.num_classes != 2:
+            raise GraphshiftError(f"task: a binary task has 2 classes, not {self.num_classes}.")
+        if self.kind == "multiclass" and self.num_classes < 2:
+            raise GraphshiftError(f"task: a multiclass task needs at least 2 classes, not {self.num_classes}.")
+        if self.kind == "regression" and self.num_classes != 0:
+            raise GraphshiftError(f"task: a regression task has no classes (num_classes=0), not {self.num_classes}.")
+
+    @property
+    def is_classification(self) -> bool:
+        """Whether labels are classes."""
+        return self.kind != "regression"
+
+    @property
+    def out_channels(self) -> int:
+        """How many numbers a backbone gives for a node."""
+        return self.num_classes if self.kind == "multiclass" else 1
+
+    @property
+    def scorer(self) -> Metric:
+        """The metric itself."""
+        return METRICS[self.metric]
+
+    def loss(self, output: Tensor, y: Tensor) -> Tensor:
+        """The mean loss l(f(G_v), y_v) over the given nodes.
+
+        Args:
+            output: a backbone's output, ``[n, out_channels]``.
+            y: labels, ``[n]``: int64 classes, or float values in regression.
+        """
+        if self.kind == "multiclass":
+            return F.cross_entropy(output, y)
+        if self.kind == "binary":
+            return F.binary_cross_entropy_with_logits(output.squeeze(1), y.to(output.dtype))
+        return F.mse_loss(output.squeeze(1), y)
+
+    def probabilities(self, output: Tensor) -> Tensor:
+        """Class probabilities ``[n, num_classes]``; in regression the predicted values ``[n]``. On the CPU, in float64.
+
+        In float32 the sigmoids of 20 and 30 are equal: ranks would be lost, and ties would not fall the same way
+        wherever a class is chosen.
+        """
+        output = output.detach().cpu().double()
+        if self.kind == "multiclass":
+            return output.softmax(dim=1)
+        if self.kind == "binary":
+            positive = output.squeeze(1).sigmoid()
+            return torch.stack([1 - positive, positive], dim=1)
+        return output.squeeze(1)
+
+    def class_scores(self, output: Tensor) -> Tensor:
+        """Logarithms of the class probabilities, ``[n, num_classes]``, on the CPU, in float64."""
+        output = output.detach().cpu().double()
+        if self.kind == "multiclass":
+            return output.log_softmax(dim=1)
+        return torch.cat([F.logsigmoid(-output), F.logsigmoid(output)], dim=1)
+
+    def output_of(self, probabilities: Tensor) -> Tensor:
+        """An output that has these class probabilities: the other way round."""
+        logarithms = probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
+        return logarithms if self.kind == "multiclass" else logarithms[:, 1:] - logarithms[:, :1]
+
+    def predictions(self, output: Tensor) -> Tensor:
+        """The predicted class (int64) or value of each node, ``[n]``."""
+        probabilities = self.probabilities(output)
+        return probabilities.argmax(dim=1) if self.is_classification else probabilities
+
+    def score(self, output: Tensor, y: Tensor) -> float:
+        """The metric of the given nodes' outputs."""
+        return self.scorer.compute(y.cpu().numpy(), self.probabilities(output).numpy())

@@ -1,0 +1,73 @@
+"""Deep ensembles (Lakshminarayanan et al., NeurIPS 2017): models that differ in their seed, averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from graphshift._version import __version__
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.storage import write_json
+from graphshift.data.environment import Environment
+from graphshift.estimators.base import FORMAT, Model, refuse_occupied
+from graphshift.estimators.predictor import Predictor
+
+
+class Ensemble(Predictor):
+    """Predicts the mean of its members' class probabilities, or of their values.
+
+    Args:
+        members: fitted models of one task and one number of features.
+    """
+
+    def __init__(self, members: Sequence[Model]) -> None:
+        if not members:
+            raise GraphshiftError("an ensemble has no members; give at least one fitted model.")
+        self.members = list(members)
+        for member in self.members:
+            member._check_fitted()
+        shapes = {(member.task_, member.n_features_in_) for member in self.members}
+        if len(shapes) > 1:
+            raise GraphshiftError(
+                "the members of an ensemble differ in task or number of features; they cannot be averaged."
+            )
+        ((self.task_, self.n_features_in_),) = shapes
+
+    def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
+        """Writes ``ensemble.json`` and a folder for each member; :func:`load_model` reads it.
+
+        Args:
+            folder: made if need be.
+            overwrite: replace what is there.
+        """
+        folder = Path(folder)
+        names = [f"member-{i + 1}" for i in range(len(self.members))]
+        refuse_occupied(folder, overwrite=overwrite)
+        for name, member in zip(names, self.members, strict=True):
+            member.save(folder / name / "model", overwrite=overwrite)
+        note_ensemble(folder, len(names))
+        for name in ("model.json", "weights.safetensors"):
+            (folder / name).unlink(missing_ok=True)
+
+    def _check_fitted(self) -> None:
+        """Its members are."""
+
+    def _device(self) -> torch.device:
+        return self.members[0]._device()
+
+    def _checked(self, adapt: str | None) -> tuple[str, ...]:
+        (parts,) = {member._checked(adapt) for member in self.members}
+        return parts
+
+    def _output(self, environment: Environment, parts: Sequence[str]) -> Tensor:
+        outputs = [member._output(environment.to(member._device()), parts) for member in self.members]
+        mean = torch.stack([self.task_.probabilities(output) for output in outputs]).mean(dim=0)
+        return self.task_.output_of(mean) if self.task_.is_classification else mean.unsqueeze(1)
+
+
+def note_ensemble(folder: Path, members: int) -> None:
+    """Marks a folder as an ensemble of the models in ``member-1/model`` and so on."""
+    write_json(folder / "ensemble.json", {"format": FORMAT, "graphshift": __version__, "members": members})

@@ -1,0 +1,1 @@
+"""One fit into a folder: memory, resume, ensembles."""

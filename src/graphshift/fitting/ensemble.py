@@ -1,0 +1,115 @@
+"""Fits an ensemble into a folder: what ``graphshift fit --ensemble`` does, without the printing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from graphshift._version import __version__
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.storage import read_json, write_json
+from graphshift.data.environment import ShiftDataset
+from graphshift.datasets import load
+from graphshift.estimators.ensemble import note_ensemble
+from graphshift.estimators.loading import load_model
+from graphshift.fitting.fit import (
+    FitRequest,
+    check_folder,
+    complete_settings,
+    fit_in_folder,
+    locked,
+    make_ready,
+    peak_rss_mb,
+    plain,
+)
+
+#: What the result of an ensemble takes from its first member's.
+_SHARED = ("dataset", "method", "backbone", "seed", "metric", "selection", "majority", "seconds_per_epoch", "version")
+
+
+def fit_ensemble(
+    request: FitRequest,
+    folder: Path,
+    size: int,
+    *,
+    force: bool = False,
+    resume: bool = False,
+    checkpoint_every: float = 30.0,
+    progress: bool = False,
+    memory_limit: int | None = None,
+) -> dict[str, Any]:
+    """Fits members with consecutive seeds into ``member-1``, ``member-2`` …; ``result.json`` has their mean's scores.
+
+    Args:
+        request: what to fit; its seed is the first member's.
+        folder: where to write.
+        size: how many members.
+        force, resume, checkpoint_every, progress, memory_limit: as in :func:`fit_in_folder`. Resumed with a larger
+            size, an ensemble grows.
+    """
+    data = load(request.dataset, **request.options)
+    first = complete_settings(request.given, data.defaults)
+    config = {
+        "dataset": request.dataset,
+        "options": plain(request.options),
+        "settings": first.model_dump(),
+        "ensemble": size,
+    }
+    there = members_of(folder) if resume else None
+    if there is not None and there > size:
+        raise GraphshiftError(
+            f"{folder}: holds an ensemble of {there}, and {size} are asked for; it can grow, not shrink: give "
+            f"--ensemble {there} or more, or another --out."
+        )
+    grows = there is not None and there < size
+    done, begun = check_folder(folder, config | ({"ensemble": there} if grows else {}), force=force, resume=resume)
+    if done is not None and not grows:
+        return done
+
+    how: dict[str, Any] = {
+        "checkpoint_every": checkpoint_every,
+        "progress": progress,
+        "data": data,
+        "memory_limit": memory_limit,
+    }
+    with locked(folder):
+        if grows:  # an interruption must not leave the smaller one's result
+            for name in ("result.json", "ensemble.json"):
+                (folder / name).unlink(missing_ok=True)
+            write_json(folder / "config.json", {"version": __version__, **config})
+        results = []
+        for i in range(size):
+            member = FitRequest(request.dataset, request.options, {**request.given, "seed": first.seed + i})
+            # What is there is removed when the first member was checked: all of it, other members too.
+            prepare = None if begun or i else lambda: make_ready(folder, config)
+            own = folder / f"member-{i + 1}"
+            results.append(fit_in_folder(member, own, force=force, resume=begun, prepare=prepare, **how))
+        note_ensemble(folder, size)
+        return _finish(folder, data, results)
+
+
+def members_of(folder: Path) -> int | None:
+    """How many members the ensemble in a folder is to have; None where there is none."""
+    path = folder / "config.json"
+    there = read_json(path) if path.is_file() else None
+    found = there.get("ensemble") if isinstance(there, dict) else None
+    return found if isinstance(found, int) else None
+
+
+def _finish(folder: Path, data: ShiftDataset, results: list[dict[str, Any]]) -> dict[str, Any]:
+    """Scores the mean and writes the result: it marks a finished ensemble."""
+    if (preparation := data.facts.get("preparation")) is not None:
+        preparation.save(folder)
+    ensemble = load_model(folder)
+    val, tests = ({e.name: ensemble.score(e) for e in environments} for environments in (data.val, data.tests))
+    result = {name: results[0][name] for name in _SHARED} | {
+        "seconds": sum(r["seconds"] for r in results),
+        "ensemble": len(results),
+        "val": fmean(val.values()) if val else None,
+        "tests": tests,
+        "members": [{name: r[name] for name in ("seed", "best_epoch", "val", "tests")} for r in results],
+        "peak_rss_mb": peak_rss_mb(),
+    }
+    write_json(folder / "result.json", result)
+    return result

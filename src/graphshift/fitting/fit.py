@@ -1,0 +1,361 @@
+"""One fit from a dataset's name to a folder with its result: what ``graphshift fit`` does, without the printing."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from graphshift._version import __version__
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.core.storage import read_json, write_json
+from graphshift.data.environment import ShiftDataset
+from graphshift.datasets import load
+from graphshift.estimators import Model, make_model
+from graphshift.estimators.settings import LEARNING_ONLY, OWNERS, Settings, idle_settings, validated
+from graphshift.fitting.memory import (
+    Estimate,
+    advice,
+    available_bytes,
+    estimate,
+    give_back_freed,
+    resident_bytes,
+    show_size,
+)
+from graphshift.training.loop import Run
+
+_OURS = (
+    "config.json",
+    "history.jsonl",
+    "checkpoint.safetensors",
+    "result.json",
+    "model",
+    "ensemble.json",
+    "preparation.json",
+)
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """What to fit: a dataset with its options, and the settings that were given (the rest are defaults)."""
+
+    dataset: str
+    options: Mapping[str, Any]
+    given: Mapping[str, Any]
+
+
+def complete_settings(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> Settings:
+    """The settings of a fit: what was given, else what suits the dataset, else the general defaults."""
+    method = given.get("method", Settings.model_fields["method"].default)
+    backbone = given.get("backbone", defaults.get("backbone", Settings.model_fields["backbone"].default))
+    nested = (defaults.get("by_backbone", {}).get(backbone, {}), defaults.get("by_method", {}).get(method, {}))
+    flat = {k: v for k, v in defaults.items() if k not in ("by_backbone", "by_method")} | nested[0] | nested[1]
+    fitting = {k: v for k, v in flat.items() if k not in idle_settings(method)}
+    if idle := [name for name in given if name in idle_settings(method)]:
+        owners = " or ".join(OWNERS[idle[0]])
+        raise GraphshiftError(f"{', '.join(idle)}: means nothing to method {method}; leave it out, or use {owners}.")
+    explorer = given.get("explorer", flat.get("explorer", Settings.model_fields["explorer"].default))
+    if idle := [name for name in given if name in idle_settings(method, explorer)]:
+        why = "learn" if idle[0] in LEARNING_ONLY else "edit edges"
+        raise GraphshiftError(f"{', '.join(idle)}: explorer {explorer!r} does not {why}; leave it out.")
+    return validated({**fitting, **given})
+
+
+def fit(data: ShiftDataset, settings: Settings, *, run: Run | None = None, progress: bool = False) -> Model:
+    """Trains on a dataset. Tests are handed over only to the selection rule that says so."""
+    tests = data.tests if settings.selection == "oracle" else ()
+    return make_model(settings).fit(data.train, data.val, tests, run=run, progress=progress)
+
+
+def result_of(model: Model, data: ShiftDataset, settings: Settings) -> dict[str, Any]:
+    """The record of a fit; the tests are scored here, once."""
+    val, tests = ({e.name: model.score(e) for e in environments} for environments in (data.val, data.tests))
+    epochs = max(len(model.history_), 1)
+    return {
+        "dataset": data.name,
+        "method": settings.method,
+        "backbone": settings.backbone,
+        "seed": settings.seed,
+        "metric": data.task.metric,
+        "selection": settings.selection,
+        "best_epoch": model.best_epoch_,
+        "selection_score": model.best_score_,
+        "val": fmean(val.values()) if val else None,
+        "tests": tests,
+        "majority": {e.name: e.majority for e in data.tests if e.majority is not None},
+        "seconds": model.seconds_,
+        "seconds_per_epoch": model.seconds_ / epochs,
+        "peak_rss_mb": peak_rss_mb(),
+        "version": __version__,
+    }
+
+
+def peak_rss_mb() -> float | None:
+    """The largest amount of memory that this process has held, in MB; None on Windows, which does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1024 * 1024) if platform.system() == "Darwin" else peak / 1024
+
+
+def fit_in_folder(
+    request: FitRequest,
+    folder: Path,
+    *,
+    force: bool = False,
+    resume: bool = False,
+    checkpoint_every: float = 30.0,
+    progress: bool = False,
+    data: ShiftDataset | None = None,
+    memory_limit: int | None = None,
+    prepare: Callable[[], None] | None = None,
+) -> dict[str, Any]:
+    """Fits and writes ``config.json``, ``history.jsonl``, ``model/`` and, last, ``result.json``.
+
+    Args:
+        request: what to fit.
+        folder: where to write.
+        force: replace the run that is there; nothing is removed before everything else was checked.
+        resume: go on with the run that is there.
+        checkpoint_every: seconds between checkpoints.
+        progress: show a progress bar.
+        data: the dataset, if it is loaded already.
+        memory_limit: bytes that the process may hold. EERM takes its low-memory mode if only that stays below, and says
+            so; what cannot stay below is a :class:`GraphshiftError`, before anything is written. None: a
+            :class:`GraphshiftWarning` if the fit needs more than the system has.
+        prepare: called when everything was checked, before anything is written.
+    """
+    data = load(request.dataset, **request.options) if data is None else data
+    settings = complete_settings(request.given, data.defaults)
+    give_back_freed()
+    expected, note = estimate(data, settings), ""
+    if memory_limit is not None:
+        mode = request.given.get("low_memory", _recorded_mode(folder) if resume else None)
+        settings, expected, note = within_limit(data, settings, memory_limit, mode=mode)
+    config = {"dataset": request.dataset, "options": plain(request.options), "settings": settings.model_dump()}
+    done, begun = check_folder(folder, config, force=force, resume=resume)
+    if done is not None:
+        return done
+    if memory_limit is None:
+        warn_if_too_large(data, settings, expected)
+    elif expected.total > memory_limit:
+        raise GraphshiftError(
+            f"this fit needs about {show_size(expected.total)}{_guess(expected)}, and the memory limit is "
+            f"{show_size(memory_limit)}; nothing was written. {advice(data, settings, memory_limit)}"
+        )
+    elif note:
+        warnings.warn(note, GraphshiftWarning, stacklevel=2)
+    if settings.low_memory:
+        give_back_freed(always=True)
+
+    def begin() -> None:
+        if prepare is not None:
+            prepare()
+        if begun:
+            remove_leftovers(folder)
+        else:
+            make_ready(folder, config)
+
+    run = Run(folder, checkpoint_every, begin=begin)
+    with locked(folder):
+        try:
+            model = fit(data, settings, run=run, progress=progress)
+        except BaseException:
+            remove_unbegun(folder)
+            raise
+        return finish(model, data, settings, run, expected)
+
+
+def within_limit(
+    data: ShiftDataset, settings: Settings, limit: int, *, mode: bool | None = None
+) -> tuple[Settings, Estimate, str]:
+    """The settings with the mode that a memory limit leads to, their estimate, and what to say if it was changed.
+
+    Args:
+        data: the dataset.
+        settings: what was asked for.
+        limit: bytes.
+        mode: the low-memory mode that is decided already, by the user or by the run that is resumed; None if not.
+    """
+    if mode is not None and settings.method == "eerm":
+        settings = settings.model_copy(update={"low_memory": mode})
+    expected = estimate(data, settings)
+    if mode is not None or settings.method != "eerm" or settings.low_memory or expected.total <= limit:
+        return settings, expected, ""
+    sparing = settings.model_copy(update={"low_memory": True})
+    lower = estimate(data, sparing)
+    note = (
+        f"low-memory mode was chosen: about {show_size(lower.total)}, where the usual mode needs about "
+        f"{show_size(expected.total)} and the memory limit is {show_size(limit)}."
+    )
+    return sparing, lower, note
+
+
+def warn_if_too_large(data: ShiftDataset, settings: Settings, expected: Estimate) -> None:
+    """Warns, with what to change, if a fit needs more than the system can give; the system may not tell."""
+    free, held = available_bytes(), resident_bytes()
+    if free is None or held is None or expected.total <= free + held:
+        return
+    warnings.warn(
+        f"this fit needs about {show_size(expected.total)}{_guess(expected)}, and {show_size(free + held)} can be had; "
+        f"it may be ended by the system. {advice(data, settings, free + held)}",
+        GraphshiftWarning,
+        stacklevel=3,
+    )
+
+
+def _guess(expected: Estimate) -> str:
+    return f" ({expected.unknown})" if expected.unknown else ""
+
+
+def _recorded_mode(folder: Path) -> bool | None:
+    """The mode of the run that is there: a limit led to it, and near the limit it might not lead there again."""
+    path = folder / "config.json"
+    if not path.is_file():
+        return None
+    there = read_json(path)
+    settings = there.get("settings") if isinstance(there, dict) else None
+    found = settings.get("low_memory") if isinstance(settings, dict) else None
+    return found if isinstance(found, bool) else None
+
+
+def finish(model: Model, data: ShiftDataset, settings: Settings, run: Run, expected: Estimate) -> dict[str, Any]:
+    """Writes the model and, last, the result: it marks a finished run."""
+    folder = run.folder
+    result = result_of(model, data, settings)
+    result |= {"estimated_mb": expected.megabytes, "low_memory": settings.low_memory}
+    model.save(folder / "model", overwrite=True)
+    if (preparation := data.facts.get("preparation")) is not None:
+        preparation.save(folder / "model")  # so that predictions can be made from raw tables
+    write_json(folder / "result.json", result)
+    run.checkpoint.unlink(missing_ok=True)
+    return result
+
+
+def check_folder(
+    folder: Path, config: dict[str, Any], *, force: bool, resume: bool
+) -> tuple[dict[str, Any] | None, bool]:
+    """Whether this configuration may be run here. Changes nothing.
+
+    Returns:
+        The result if the folder holds this very run, finished; and whether it holds it begun, to be resumed.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise GraphshiftError(f"{folder}: is a file; --out names a folder.")
+    try:
+        occupied = folder.exists() and not all(_is_leftover(path) for path in folder.iterdir())
+    except OSError as error:
+        raise GraphshiftError(f"{folder}: cannot be read: {error.strerror}.") from None
+    if occupied and resume:
+        there = read_json(folder / "config.json")
+        differing = _differences(there, {"version": __version__, **config})
+        if differing:
+            raise GraphshiftError(
+                f"{folder}: holds a run with other settings, so it cannot be resumed: {'; '.join(differing)}. "
+                "Give the same settings, or another --out."
+            )
+        result = folder / "result.json"
+        return (dict(read_json(result)) if result.exists() else None), True
+    if occupied and not force:
+        raise GraphshiftError(
+            f"{folder}: exists and is not empty; nothing was changed. Go on with it (--resume), replace the run in it "
+            "(--force), or choose another --out."
+        )
+    return None, False
+
+
+def make_ready(folder: Path, config: dict[str, Any]) -> None:
+    """Makes the folder, removes a run that is there, and writes ``config.json``."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        members = [path.parent for path in folder.glob("member-*/config.json")]
+        for path in (*(folder / name for name in _OURS), *members):  # what a run writes; anything else stays
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise GraphshiftError(f"{folder}: cannot be made ready: {error.strerror}.") from None
+    remove_leftovers(folder)
+    write_json(folder / "config.json", {"version": __version__, **config})
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keeps a second run out of the folder while this one writes; a killed run leaves nothing locked."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has no such locks
+        yield
+        return
+    made = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise GraphshiftError(f"{folder}: cannot be made: {error.strerror}.") from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise GraphshiftError(
+                f"{folder}: another run is writing there; wait for it, or choose another --out."
+            ) from None
+        yield
+    except BaseException:
+        if made and not any(folder.iterdir()):  # it came to nothing: leave nothing
+            folder.rmdir()
+        raise
+    finally:
+        os.close(handle)
+
+
+def remove_unbegun(folder: Path) -> None:
+    """Removes what a run wrote that failed before it finished an epoch: there is nothing to go on with."""
+    history = folder / "history.jsonl"
+    if history.is_file() and history.stat().st_size == 0:
+        for name in ("config.json", "history.jsonl"):
+            (folder / name).unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Removes the half-written files of a killed run."""
+    for path in filter(_is_leftover, list(folder.iterdir())):
+        path.unlink()
+
+
+def _is_leftover(path: Path) -> bool:
+    """A half-written file that a killed run left: of ``storage``, or of safetensors (``.tmp`` and six letters)."""
+    if re.fullmatch(r"\.tmp\w{6}", path.name):
+        return True
+    return path.name.startswith(tuple(f".{name}." for name in _OURS)) and path.name.endswith(".tmp")
+
+
+def plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as JSON has them: paths and dates as text."""
+    plain: dict[str, Any] = json.loads(json.dumps(dict(options), default=str))
+    return plain
+
+
+def _differences(there: Any, here: Mapping[str, Any], prefix: str = "") -> list[str]:
+    if not isinstance(there, dict):
+        return [f"{prefix or 'config.json'} is damaged"]
+    found = []
+    for name in sorted(there.keys() | here.keys()):
+        old, new = there.get(name), here.get(name)
+        if isinstance(new, dict):
+            found += _differences(old, new, f"{name}.")
+        elif old != new:
+            found.append(f"{prefix}{name} is {old!r} there and {new!r} here")
+    return found

@@ -1,0 +1,1 @@
+"""The structure of a graph, and the sparse products on it."""

@@ -1,0 +1,1 @@
+"""What we do with the library: the paper, the toy, the demo, the speed suite, the leaderboard."""

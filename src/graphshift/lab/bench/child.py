@@ -1,0 +1,75 @@
+"""``python -m graphshift.lab.bench.child JSON``: trains a few steps and prints what the process held at most."""
+
+from __future__ import annotations
+
+import gc
+import json
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.storage import read_tensors
+from graphshift.data.environment import Environment
+from graphshift.data.tasks import Task
+from graphshift.graph.graph import Graph
+from graphshift.lab.bench.workload import explorer_bytes, new_method, planted_environment
+from graphshift.methods import Method
+
+_TINY = 60  # nodes
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has held.
+
+    Linux hands the peak of ``getrusage`` down from the process that started this one, so the kernel's own mark for
+    this program is read instead.
+    """
+    status = Path("/proc/self/status")
+    if status.is_file():
+        for line in status.read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return 1024 * int(line.split()[1])
+    try:
+        import resource
+    except ImportError:
+        raise GraphshiftError("this system does not tell how much memory a process holds.") from None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if platform.system() == "Darwin" else 1024 * peak
+
+
+def measure(task: dict[str, Any]) -> dict[str, int]:
+    """Trains as the task says; see :func:`graphshift.lab.bench.memory.peak_of`."""
+    _train(planted_environment(_TINY), task)  # what libraries make ready at their first use is not the data's
+    before = peak_bytes()
+    method = _train(_environment(Path(task["data"])), task)
+    return {"before": before, "peak": peak_bytes(), "explorers": explorer_bytes(method)}
+
+
+def _train(environment: Environment, task: dict[str, Any]) -> Method:
+    method = new_method(environment, task["kind"], **task["options"])
+    for _ in range(task["steps"]):
+        method.step([environment], 0.0)
+    return method
+
+
+def _environment(path: Path) -> Environment:
+    tensors, note = read_tensors(path)
+    nodes = tensors["x"].shape[0]
+    graph = Graph.from_edge_index(tensors.pop("edge_index").long(), nodes, undirected=True)
+    # The tensors are windows on one file, whose pages count as long as one of them is there: copy, and let it go.
+    x, y = tensors.pop("x").clone(), tensors.pop("y").clone()
+    gc.collect()
+    no_edges = torch.empty(2, 0, dtype=torch.int64)
+    made = Environment("train", Data(x=x, edge_index=no_edges, y=y), Task(note["kind"], note["num_classes"]))
+    return made.replace(graph=graph)
+
+
+if __name__ == "__main__":
+    given = json.loads(sys.argv[1])
+    torch.set_num_threads(given["threads"])
+    print(json.dumps(measure(given)))

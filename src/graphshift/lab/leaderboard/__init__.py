@@ -1,0 +1,1 @@
+"""The leaderboard: tables and figures of every method on every dataset."""

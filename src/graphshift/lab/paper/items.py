@@ -1,0 +1,174 @@
+"""Every table and figure of the paper, under the number that it has there, and what we add to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.lab.paper.experiments import EXPERIMENTS
+
+
+@dataclass(frozen=True)
+class Item:
+    """One table or figure.
+
+    Attributes:
+        name: what to type.
+        title: what it shows.
+        claim: what the paper says of it; empty for what is ours.
+        experiments: whose studies it shows.
+        settings: in which; of those that the experiments have.
+        data: the datasets that it describes, each with the kind of picture (or ``"table"``).
+        shows: for studies, which of ``"tests"``, ``"spurious"`` and ``"generators"`` are drawn; ``"methods"`` (with
+            ``"variance"``) or ``"rules"`` for items with tables of their own.
+    """
+
+    name: str
+    title: str
+    claim: str = ""
+    experiments: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ("published", "paper", "fair", "ablation")
+    data: tuple[tuple[str, str], ...] = ()
+    shows: tuple[str, ...] = ("tests",)
+
+
+_ABOVE = "EERM is above ERM on all eight tests, and loses less when the spurious columns are zeroed."
+_ALL = ("tests", "spurious", "generators")
+
+
+def _appendix() -> list[Item]:
+    """Figures 10 to 17: for each dataset the tests with both generators, then the spurious columns with both."""
+    found, number = [], 10
+    for dataset in ("cora", "photo"):
+        for shown, what in (("tests", "tests T1 to T8"), ("spurious", "training accuracy without spurious columns")):
+            for generator in ("sgc", "gat"):
+                title = f"{dataset.capitalize()}, {generator.upper()} generator: {what}"
+                found.append(Item(f"fig{number}", title, _ABOVE, (f"{dataset}-{generator}",), shows=(shown,)))
+                number += 1
+    return found
+
+
+_ITEMS = (
+    Item("toy", "Section 3.1: the motivating example"),
+    Item(
+        "table1",
+        "the datasets",
+        data=tuple(
+            (name, "table")
+            for name in ("cora", "photo", "twitch", "facebook100", "elliptic", "arxiv", "pubmed-temporal")
+        ),
+    ),
+    Item(
+        "fig2",
+        "Cora: tests T1 to T8, spurious columns, generators",
+        _ABOVE,
+        ("cora-gcn", "cora-sgc", "cora-gat"),
+        shows=_ALL,
+    ),
+    Item(
+        "fig3",
+        "Photo: tests T1 to T8, spurious columns, generators",
+        _ABOVE,
+        ("photo-gcn", "photo-sgc", "photo-gat"),
+        shows=_ALL,
+    ),
+    Item(
+        "fig4",
+        "Twitch: five regions with GCN, GAT and GCNII",
+        "EERM is significantly above ERM in most cases, by up to 7.0 % of ROC-AUC.",
+        ("twitch-gcn", "twitch-gat", "twitch-gcnii"),
+    ),
+    Item(
+        "table2",
+        "Facebook-100: three choices of training schools",
+        "EERM is above ERM on average on all test graphs, by up to 7.2 %.",
+        ("facebook-hopkins", "facebook-bingham", "facebook-washu"),
+    ),
+    Item(
+        "fig5",
+        "Elliptic: T1 to T9 with SAGE and GPRGNN",
+        "EERM is above ERM by 9.6 % (SAGE) and 10.0 % (GPRGNN) of F1 on average.",
+        ("elliptic-sage", "elliptic-gprgnn"),
+    ),
+    Item(
+        "table3",
+        "Arxiv: three periods with SAGE and GPRGNN",
+        "EERM is above ERM in five cases out of six.",
+        ("arxiv-sage", "arxiv-gprgnn"),
+    ),
+    Item("table4", "Twitch: statistics of the seven graphs", data=(("twitch", "table"),)),
+    Item(
+        "fig6",
+        "Twitch: held-out nodes of DE (IID) against ENGB (OOD)",
+        "The score drops clearly from IID to OOD.",
+        ("twitch-iid-gcn", "twitch-iid-gat", "twitch-iid-gcnii"),
+    ),
+    Item("fig7", "Facebook-100: sizes, densities and degrees", data=(("facebook100", "sizes"),)),
+    Item("fig8", "Elliptic: label rates", data=(("elliptic", "rates"),)),
+    Item("fig9", "Arxiv: t-SNE of training, validation and test nodes", data=(("arxiv", "tsne"),)),
+    *_appendix(),
+    Item(
+        "exploring",
+        "Does exploring work? The variance of the risks, learned edits against random ones",
+        experiments=("cora-gcn", "photo-gcn", "twitch-gcn", "facebook-hopkins", "pubmed"),
+        settings=("explorers",),
+    ),
+    Item(
+        "benchmark",
+        "Every method on every dataset, tuned alike; with the unlabelled tests in use as well",
+        experiments=(
+            "structure",
+            "features",
+            "cora-gcn",
+            "cora-sgc",
+            "cora-gat",
+            "photo-gcn",
+            "photo-sgc",
+            "photo-gat",
+            "twitch-gcn",
+            "facebook-hopkins",
+            "pubmed",
+        ),
+        settings=("methods",),
+        shows=("methods", "variance"),
+    ),
+    Item(
+        "wide",
+        "Twitch with a wider search: the backbone's width, dropout and weight decay tuned with the method",
+        experiments=("twitch-gcn",),
+        settings=("wide",),
+        shows=("methods",),
+    ),
+    Item(
+        "selecting",
+        "Choosing epoch and setting without test labels: the rules side by side",
+        experiments=("structure", "features", "cora-gcn", "photo-gcn", "twitch-gcn", "facebook-hopkins", "pubmed"),
+        settings=("selections",),
+        shows=("rules",),
+    ),
+    Item(
+        "explorers",
+        "Every explorer where edges lie and where features do: scores, and the variance during training",
+        experiments=("structure", "features"),
+        settings=("kinds",),
+        shows=("methods", "variance"),
+    ),
+    Item("temporal", "PubMed-temporal: a temporal shift that is not in the paper", experiments=("pubmed",)),
+)
+
+#: Every item by name, in the paper's order.
+ITEMS: dict[str, Item] = {item.name: item for item in _ITEMS}
+
+
+def find(name: str) -> Item:
+    """The item of that name; a single experiment is one too, in all its settings."""
+    if name in EXPERIMENTS:
+        experiment = EXPERIMENTS[name]
+        title = f"the experiment {name}: {experiment.dataset} with {experiment.backbone}"
+        return Item(name, title, experiments=(name,), settings=experiment.settings)
+    if name not in ITEMS:
+        raise GraphshiftError(
+            f"ITEM is {name!r}; expected all, list, one of {', '.join(ITEMS)}, or an experiment of those: "
+            f"{', '.join(EXPERIMENTS)}."
+        )
+    return ITEMS[name]

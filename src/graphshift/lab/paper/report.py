@@ -1,0 +1,150 @@
+"""Writes down an item of the paper: tables as text and Markdown, figures as PNG and SVG, and a page."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from graphshift.core.storage import write_text
+from graphshift.datasets import load
+from graphshift.datasets.statistics import dataset_statistics
+from graphshift.lab.leaderboard.tables import study_benchmark
+from graphshift.lab.paper import Item
+from graphshift.lab.paper.figures import draw_exploring, draw_item
+from graphshift.lab.paper.page import item_page
+from graphshift.lab.paper.reproducing import Finished, quiet
+from graphshift.lab.paper.tables import exploring_table, item_tables, rates_table, short_tables
+from graphshift.lab.toy import run_toy
+from graphshift.lab.toy_figure import draw_toy
+from graphshift.report.data_figures import draw_dataset
+from graphshift.report.study_tables import StudyTable, markdown_table
+from graphshift.report.tables import print_table
+
+
+def write_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[StudyTable]:
+    """Writes the tables, findings and figures of an item whose studies were run; gives the tables for a terminal."""
+    place, short = folder / item.name, short_tables(item, studies)
+    findings: list[str] = []
+    if "methods" in item.shows:
+        by_study = {study.experiment.name: study_benchmark(study) for study in studies}
+        for name, own in by_study.items():
+            _write(own, place, name=name)
+        full = [*short, *(table for own in by_study.values() for table in own)]
+    elif "rules" in item.shows:
+        full = short
+    else:
+        full = item_tables(item, studies)
+        findings = [
+            f"{study.experiment.name}, {study.setting}: {finding['text']}"
+            for study in studies
+            for finding in study.summary["findings"]
+        ]
+    _write(full, place, findings)
+    _write(short, place, name="short")
+    figures = draw_item(item, studies, place)
+    write_text(place / "report.html", item_page(item, studies, short, full, figures, findings))
+    return short
+
+
+def write_exploring(item: Item, records: Sequence[dict[str, Any]], folder: Path) -> list[StudyTable]:
+    """What explorers that learn do to the variance, beside random ones."""
+    short = [rates_table(records)]
+    _write([exploring_table(records)], folder / item.name, name="variance")
+    _write(short, folder / item.name, name="rates")
+    draw_exploring(records, folder / item.name)
+    return short
+
+
+def write_data_item(item: Item, datasets: Sequence[str], folder: Path, data_dir: Path | None) -> list[StudyTable]:
+    """Describes those datasets of an item that are there, in a table or a picture."""
+    place = folder / item.name
+    place.mkdir(parents=True, exist_ok=True)
+    tables = []
+    for name, kind in item.data:
+        if name not in datasets:
+            continue
+        options: dict[str, Any] = {} if data_dir is None else {"data_dir": str(data_dir)}
+        with quiet():
+            data = load(name, **options)
+        rows = dataset_statistics(data)
+        if kind != "table":
+            draw_dataset(data, rows, place / f"{item.name}-{name}.png", kind=kind)
+        tables.append(_statistics(item, name, data.task.metric, rows))
+    _write(tables, place)
+    return tables
+
+
+def write_toy(item: Item, folder: Path, *, quick: bool) -> list[StudyTable]:
+    """The motivating example beside its closed forms."""
+    place = folder / item.name
+    place.mkdir(parents=True, exist_ok=True)
+    result = run_toy(200, 100, repeats=3) if quick else run_toy()
+    draw_toy(result, place / "toy.png")
+
+    def theta(one: float | None, two: float | None) -> str:
+        return "any, 0" if one is None and two == 0 else "–" if two is None else f"{one:.3f}, {two:.3f}"
+
+    rows = [
+        [
+            row["reading"],
+            f"{row['sigma']:g}",
+            row["objective"] + (f" β={row['beta']:g}" if row["beta"] else ""),
+            theta(row["theta1"], row["theta2"]),
+            theta(row["closed_theta1"], row["closed_theta2"]),
+            theta(row["paper_theta1"], row["paper_theta2"]),
+        ]
+        for row in result.rows()
+    ]
+    columns = ["reading", "σ", "objective", "learned θ1, θ2", "closed form", "paper claims"]
+    tables = [StudyTable(f"{item.name}: {item.title}", columns, rows, "readings: see the page on the toy example.")]
+    _write(tables, place)
+    return tables
+
+
+def _statistics(item: Item, name: str, metric: str, rows: Sequence[dict[str, Any]]) -> StudyTable:
+    columns = [
+        "environment",
+        "role",
+        "nodes",
+        "counted",
+        "edges",
+        "features",
+        "classes",
+        "density",
+        "mean degree",
+        "largest degree",
+        "largest class (%)",
+        "homophily",
+    ]
+    cells = [
+        [
+            row["environment"],
+            row["role"],
+            f"{row['nodes']:,}",
+            f"{row['counted']:,}",
+            f"{row['edges']:,}",
+            f"{row['features']:,}",
+            str(row["classes"]),
+            f"{row['density']:.4f}",
+            f"{row['average_degree']:.1f}",
+            f"{row['maximum_degree']:,}",
+            "–" if row["majority"] is None else f"{100 * row['majority']:.1f}",
+            "–" if row["homophily"] is None else f"{row['homophily']:.2f}",
+        ]
+        for row in rows
+    ]
+    return StudyTable(f"{item.name}: {name} (metric: {metric})", columns, cells)
+
+
+def _write(tables: Sequence[StudyTable], place: Path, findings: Sequence[str] = (), *, name: str = "table") -> None:
+    place.mkdir(parents=True, exist_ok=True)
+    text = io.StringIO()
+    for table in tables:
+        print_table(table.title, table.columns, table.rows, note=table.note, file=text)
+        text.write("\n")
+    text.write("".join(f"{finding}\n" for finding in findings))
+    write_text(place / f"{name}.txt", text.getvalue())
+    parts = [markdown_table(table) for table in tables] + ["\n".join(f"- {finding}" for finding in findings)]
+    write_text(place / f"{name}.md", "\n\n".join(filter(None, parts)) + "\n")

@@ -1,0 +1,245 @@
+"""The settings that an experiment is run in: as published, as the paper says, fairly, and taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.datasets import takes_data_dir
+from graphshift.estimators.settings import idle_settings
+from graphshift.explorers import EXPLORERS
+from graphshift.lab.paper.experiments import Experiment
+from graphshift.studies import RULES, Arm, Plan, crossed_arms, paper_space
+
+#: Every setting and what it stands for.
+SETTINGS: dict[str, str] = {
+    "published": "the authors' code: its settings and its quirks, each a named option",
+    "paper": "Algorithm 1 and the paper's text; ERM has EERM's learning rate",
+    "fair": "strong backbones, undirected edits, the same number of tuning trials for every arm",
+    "ablation": "on the published data: normalised or not, which learning rate, explorers learned, random or none",
+    "methods": "every method and explorer, tuned alike; with the unlabelled tests in use as well; in-domain limits",
+    "wide": "as methods, with the backbone's width, dropout and weight decay tuned as well; no in-domain limits",
+    "selections": "ERM and EERM by each rule that chooses epoch and setting, tuned alike",
+    "explorers": "random, the paper's, ones that learn faster, ones that follow the gradient; all else equal",
+    "kinds": "every explorer that there is, and ERM; all else equal, nothing tuned",
+}
+
+#: The authors' GCN neither normalises nor adds self-loops.
+_UNNORMALISED = {"gcn": "gcn-unnormalised"}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much to run; None leaves it to the experiment."""
+
+    seeds: int | None = None
+    data_seeds: int | None = None
+    trials: int | None = None
+    epochs: int | None = None
+
+    @staticmethod
+    def quick() -> Size:
+        """Enough to see that everything runs: its numbers mean nothing."""
+        return Size(seeds=2, data_seeds=2, trials=2, epochs=10)
+
+
+def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | None = None) -> Plan:
+    """The plan of an experiment in a setting.
+
+    Args:
+        experiment: of :data:`~graphshift.lab.paper.experiments.EXPERIMENTS`.
+        setting: of :data:`SETTINGS`.
+        size: how much of it to run.
+        data_dir: where the raw files are; of no use to data that are made.
+    """
+    if setting not in experiment.settings:
+        raise GraphshiftError(
+            f"{experiment.name}: setting is {setting!r}; expected one of {', '.join(experiment.settings)}."
+        )
+    arms, options, trials = _MAKERS[setting](experiment)
+    more = dict(_MORE.get(setting, {}))
+    if setting in ("methods", "wide"):
+        more["ensemble"] = experiment.ensemble
+    if size.epochs is not None:
+        arms = [Arm(a.name, {**a.settings, "epochs": size.epochs}, a.space, a.baseline) for a in arms]
+    trials = trials if size.trials is None or trials == 0 else size.trials
+    data_seeds = experiment.data_seeds
+    if data_seeds is not None and size.data_seeds is not None:
+        data_seeds = size.data_seeds
+    return Plan(
+        experiment.dataset,
+        arms,
+        range(size.seeds or _seeds(experiment, setting)),
+        {**options, **({"data_dir": str(data_dir)} if data_dir and takes_data_dir(experiment.dataset) else {})},
+        data_seeds=None if data_seeds is None else range(data_seeds),
+        trials=trials,
+        repeats=experiment.repeats if trials and setting == "fair" else 1,
+        **more,
+    )
+
+
+def _seeds(experiment: Experiment, setting: str) -> int:
+    """Where many arms are held against each other, one seed for each draw of the data: draws differ more than seeds."""
+    many = setting in ("methods", "selections", "kinds") and experiment.data_seeds is not None
+    return 1 if many else experiment.seeds
+
+
+_Made = tuple[list[Arm], dict[str, Any], int]
+
+
+def _published(experiment: Experiment) -> _Made:
+    backbone = _UNNORMALISED.get(experiment.backbone, experiment.backbone)
+    own = {"erm": {**experiment.eerm, **experiment.erm}, "eerm": {**experiment.eerm, **_code(experiment)}}
+    arms = [_arm(experiment, method, backbone, own[method], experiment.backbone) for method in experiment.methods]
+    return arms, {**experiment.options, **experiment.code_options}, 0
+
+
+def _code(experiment: Experiment) -> dict[str, Any]:
+    """What the authors' code does to EERM."""
+    grown = {"beta_end": experiment.beta_grows * experiment.eerm["beta"]} if experiment.beta_grows != 1 else {}
+    return {**experiment.code, **grown}
+
+
+def _paper(experiment: Experiment) -> _Made:
+    settings = {**experiment.eerm, **experiment.text}
+    own = {"erm": settings, "eerm": {**settings, "directed_edits": True}}
+    arms = [_arm(experiment, method, experiment.backbone, own[method]) for method in experiment.methods]
+    return arms, {**experiment.options, **experiment.text_options}, 0
+
+
+def _fair(experiment: Experiment) -> _Made:
+    """Tuned: the learning rate for all, and for EERM β and s, whatever its explorers.
+
+    The explorers' learning rate and T stay the paper's. Within its space they change nothing that could be measured
+    (see ``exploring``), and would make eight settings of each that matters.
+    """
+    fixed = {n: v for n, v in experiment.eerm.items() if n not in ("lr", "beta", "edits_per_node")}
+    common = {"inner_steps": 1, **experiment.common, **fixed}
+    arms = crossed_arms(["erm", "eerm"], [experiment.backbone], ["reinforce", "random"], common=common)
+    return arms, dict(experiment.options), experiment.trials
+
+
+def _methods(experiment: Experiment) -> _Made:
+    """As fair, with all methods and explorers on the experiment's backbone, and the main ones on others.
+
+    Three explorers everywhere: ten, as on Cora in the paper, cost three times as much.
+    """
+    common = {**experiment.common, "explorers": 3}
+    arms = crossed_arms(_METHODS, [experiment.backbone], _METHOD_EXPLORERS, common=common)
+    if experiment.other_backbone is not None:
+        arms += crossed_arms(["erm", "eerm"], [experiment.other_backbone], ["random", "gradient"], common=common)
+        arms += crossed_arms(["erm"], ["mlp"], [], common=experiment.common)
+    return arms, dict(experiment.options), experiment.method_trials
+
+
+def _wide(experiment: Experiment) -> _Made:
+    """The backbone is tuned with the method, for every arm alike; 50 epochs without a better score end a training.
+
+    EERM with masked features is left out: of all arms of ``methods`` it was the lowest on validation.
+    """
+    common = {**experiment.common, "explorers": 3, "patience": 50}
+    for name in _WIDER:
+        common.pop(name, None)
+    space = {method: {**paper_space({"method": method, "inner_steps": 1}), **_WIDER} for method in _METHODS}
+    arms = crossed_arms(_METHODS, [experiment.backbone], ["random", "gradient"], common=common, space=space)
+    if experiment.other_backbone is not None:
+        arms += crossed_arms(["erm", "eerm"], [experiment.other_backbone], ["gradient"], common=common, space=space)
+    return arms, dict(experiment.options), experiment.wide_trials
+
+
+def _selections(experiment: Experiment) -> _Made:
+    """ERM, and EERM with random and with guided edits, as in the table of all methods."""
+    common = {**experiment.common, "explorers": 3}
+    arms = crossed_arms(["erm", "eerm"], [experiment.backbone], ["random", "gradient"], common=common)
+    return arms, dict(experiment.options), experiment.method_trials
+
+
+def _ablation(experiment: Experiment) -> _Made:
+    """With and without normalisation; ERM at both learning rates; explorers learned or random.
+
+    Explorers that forget at every epoch, as in the authors' code, draw uniformly when the GNN steps: they are random.
+    """
+    eerm = experiment.eerm
+    code = {n: v for n, v in _code(experiment).items() if n != "reset_explorers"}
+    arms = []
+    for own in dict.fromkeys((_UNNORMALISED.get(experiment.backbone, experiment.backbone), experiment.backbone)):
+        rates = dict.fromkeys((eerm["lr"], experiment.erm.get("lr", eerm["lr"])))  # EERM's first: the baseline
+        arms += [_arm(experiment, "erm", own, {**eerm, "lr": lr}, f"lr {lr:g}, {own}") for lr in rates]
+        for label, change in _EXPLORERS.items():
+            arms.append(_arm(experiment, "eerm", own, {**eerm, **code, **change}, f"{label}, {own}"))
+    return arms, {**experiment.options, **experiment.code_options}, 0
+
+
+def _explorers(experiment: Experiment) -> _Made:
+    """The explorers side by side, on strong backbones, with undirected edits and EERM's own settings for ERM too."""
+    arms = [_arm(experiment, "erm", experiment.backbone, experiment.eerm)]
+    for label, change in _LEARNERS.items():
+        settings = {**experiment.eerm, **change}
+        arms.append(_arm(experiment, "eerm", experiment.backbone, settings, f"{label}, {experiment.backbone}"))
+    return arms, dict(experiment.options), 0
+
+
+def _kinds(experiment: Experiment) -> _Made:
+    """ERM, and EERM with every explorer, with the experiment's own settings."""
+    common = {**experiment.common, **experiment.eerm}
+    arms = crossed_arms(["erm", "eerm"], [experiment.backbone], list(EXPLORERS), common=common)
+    return arms, dict(experiment.options), 0
+
+
+#: In the table of all methods. ``reinforce`` is in ``fair``, where it does what ``random`` does.
+_METHODS = ("erm", "eerm", "irm", "vrex", "groupdro", "mixup", "coral", "dann", "srgnn")
+_METHOD_EXPLORERS = ("random", "gradient", "features")
+
+#: What is tuned beside a method's own settings in a wide search.
+_WIDER: dict[str, tuple[Any, ...]] = {
+    "hidden_channels": (32, 64, 128),
+    "dropout": (0.0, 0.2, 0.5, 0.8),
+    "weight_decay": (0.0, 1e-3, 1e-2, 1e-1),
+}
+
+#: What a setting asks of a plan beside its arms.
+_MORE: dict[str, dict[str, Any]] = {
+    "methods": {"in_domain": True, "adapt": ("norm", "prior", "norm+prior")},
+    "wide": {"adapt": ("norm", "prior", "norm+prior")},
+    "selections": {"selections": RULES},
+}
+
+#: See ``exploring``: what raises the variance is a high learning rate, credit of one's own and a baseline.
+_LEARNERS: dict[str, Mapping[str, Any]] = {
+    "random": {"explorer": "random"},
+    "learned": {},
+    "learning fast": {
+        "explorer_lr": 1.0,
+        "credit": "difference",
+        "explorer_baseline": 0.9,
+        "explorer_options": {"normalise": True},
+    },
+    "gradient": {"explorer": "gradient"},
+}
+
+_EXPLORERS: dict[str, Mapping[str, Any]] = {"learned": {}, "random": {"explorer": "random"}}
+
+_MAKERS: dict[str, Callable[[Experiment], _Made]] = {
+    "published": _published,
+    "paper": _paper,
+    "fair": _fair,
+    "ablation": _ablation,
+    "methods": _methods,
+    "explorers": _explorers,
+    "selections": _selections,
+    "kinds": _kinds,
+    "wide": _wide,
+}
+
+
+def _arm(
+    experiment: Experiment, method: str, backbone: str, settings: Mapping[str, Any], label: str | None = None
+) -> Arm:
+    """An arm without what means nothing to it: β to ERM, a learning rate to random explorers."""
+    chosen = {**experiment.common, **settings}
+    idle = idle_settings(method, chosen.get("explorer"))
+    kept = {name: value for name, value in chosen.items() if name not in idle}
+    return Arm(f"{method.upper()}, {label or backbone}", {"method": method, "backbone": backbone, **kept})

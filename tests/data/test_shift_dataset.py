@@ -1,0 +1,116 @@
+"""What only shows when environments stand side by side."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.tasks import Task
+from reference import random_data
+
+
+def env(name: str, *, y: list[int] | None = None, task: Task | None = None, **changes: int) -> Environment:
+    data = random_data(num_nodes=len(y) if y else 6, **changes)
+    if y is not None:
+        data.y = torch.tensor(y)
+    return Environment(name, data, task)
+
+
+def refused(words: list[str], *args: object, **roles: object) -> None:
+    with pytest.raises(GraphshiftError) as caught:
+        ShiftDataset("cities", *args, **roles)
+    for word in ["dataset 'cities'", *words]:
+        assert word in str(caught.value)
+
+
+def test_roles_and_task() -> None:
+    train, val, test = [env("a"), env("b")], [env("c")], (e for e in [env("d"), env("e")])
+    data = ShiftDataset("cities", train, val, test, facts={"spurious_columns": [3]})
+    assert [e.name for e in data.environments] == ["a", "b", "c", "d", "e"]
+    assert (data.train, data.val) == (tuple(train), tuple(val))
+    assert isinstance(data.tests, tuple)
+    assert data.task == Task("binary", 2)
+    assert data.facts["spurious_columns"] == [3]
+    for word in ("'cities'", "binary", "accuracy", "train ['a', 'b']", "val ['c']", "tests ['d', 'e']"):
+        assert word in repr(data)
+
+
+def test_validation_and_tests_may_be_missing() -> None:
+    assert ShiftDataset("cities", [env("a")]).environments[0].name == "a"
+
+
+def test_training_may_not() -> None:
+    refused(["no training environment"], [], tests=[env("a")])
+
+
+@pytest.mark.parametrize("role", ["train", "val", "tests"])
+def test_names_differ_over_all_roles(role: str) -> None:
+    roles = {"train": [env("a")]}
+    roles[role] = [*roles.get(role, []), env("a")]
+    refused(["two environments are called 'a'"], **roles)
+
+
+@pytest.mark.parametrize("role", ["train", "val", "tests"])
+def test_feature_widths_are_equal(role: str) -> None:
+    roles = {"train": [env("a", features=5)]}
+    roles[role] = [*roles.get(role, []), env("b", features=7)]
+    refused(["'b' has 7 features", "'a' has 5", "same columns"], **roles)
+
+
+@pytest.mark.parametrize("other", [Task("binary", 2, "roc_auc"), Task("multiclass", 2), Task("regression", 0)])
+def test_tasks_are_equal(other: Task) -> None:
+    refused(["'b'", other.kind, other.metric, "'a'", "one task"], [env("a")], tests=[env("b", task=other)])
+
+
+@pytest.mark.parametrize("role", ["train", "val", "tests"])
+def test_labels_are_there(role: str) -> None:
+    data = random_data()
+    bare = Environment("b", Data(x=data.x, edge_index=data.edge_index), Task("binary", 2))
+    roles = {"train": [env("a")]}
+    roles[role] = [*roles.get(role, []), bare]
+    refused(["'b' has no labels `y`"], **roles)
+
+
+@pytest.mark.parametrize("role", ["val", "tests"])
+def test_a_class_that_training_never_sees_is_refused_where_it_is_needed(role: str) -> None:
+    task = Task("multiclass", 4)
+    train = [env("a", y=[0, 1, 0, 1], task=task), env("b", y=[0, 0, 0, 0], task=task)]
+    roles = {"val": [env("c", y=[0, 1, 1], task=task)], "tests": [env("d", y=[0, 1, 1], task=task)]}
+    roles[role].insert(0, env("e", y=[0, 2, 2, 3], task=task))
+    refused(["class 2, 3", "never in training", "mask"], train, **roles)
+
+
+def test_a_class_in_any_training_environment_is_seen() -> None:
+    task = Task("multiclass", 3)
+    train = [env("a", y=[0, 1, 0], task=task), env("b", y=[2, 2, 2], task=task)]
+    assert len(ShiftDataset("cities", train, tests=[env("c", y=[0, 1, 2], task=task)]).environments) == 3
+
+
+@pytest.mark.parametrize("hidden", [0, 1, 2])
+def test_a_class_is_not_seen_outside_the_mask(hidden: int) -> None:
+    task = Task("multiclass", 3)
+    data = random_data(num_nodes=3)
+    data.y = torch.tensor([0, 1, 2])
+    data.mask = data.y != hidden
+    refused([f"class {hidden} "], [Environment("a", data, task)], tests=[env("c", y=[0, 1, 2], task=task)])
+
+
+def test_a_class_that_nobody_has_is_a_warning() -> None:
+    task = Task("multiclass", 3)
+    with pytest.warns(GraphshiftWarning, match=r"dataset 'cities': class 1 of 3 has no node anywhere"):
+        ShiftDataset("cities", [env("a", y=[0, 2, 0], task=task)], tests=[env("b", y=[0, 2, 2], task=task)])
+
+
+def test_one_node_is_enough_for_a_test_and_too_few_for_training() -> None:
+    one = Environment("one", Data(x=torch.ones(1, 5), edge_index=torch.empty(2, 0).long(), y=torch.tensor([1])))
+    assert ShiftDataset("cities", [env("a")], val=[one]).val[0].num_nodes == 1
+    refused(["training environment 'one' has one node", "at least two"], [env("a"), one])
+
+
+def test_a_dataset_does_not_change() -> None:
+    data = ShiftDataset("cities", [env("a")])
+    with pytest.raises(AttributeError):
+        data.train = ()  # type: ignore[misc]
