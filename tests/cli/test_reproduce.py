@@ -11,18 +11,10 @@ from typing import Any
 import pytest
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.lab.paper import (
-    EXPERIMENTS,
-    ITEMS,
-    SETTINGS,
-    Item,
-    Published,
-    exploring,
-    paper_tables,
-    reproducing,
-    study_report,
-)
+from graphshift.lab.paper import EXPERIMENTS, ITEMS, SETTINGS, Item, Published, exploring, reproducing
 from graphshift.lab.paper import report as paper_report
+from graphshift.lab.paper import tables as paper_tables
+from graphshift.report import study_report
 from graphshift.studies import facts, running
 from tiny_paper import FAIR_FITS, ITEM, PUBLISHED_FITS, counted_fits, install, records
 
