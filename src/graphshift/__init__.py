@@ -1,6 +1,7 @@
 """graphshift: graph neural networks that hold up when the graph changes.
 
-The public names are imported on first use, so that ``import graphshift`` and ``graphshift --help`` are quick.
+Public names are imported on first use, so that ``import graphshift`` and ``graphshift --help`` are quick. The estimator
+of every method is one of them, by the name of its class: ``graphshift.EERM``.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphshift._version import __version__
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift import backbones, explorers, methods
     from graphshift.core.errors import GraphshiftError, GraphshiftWarning
     from graphshift.data.environment import Environment, ShiftDataset
@@ -18,74 +19,49 @@ if TYPE_CHECKING:
     from graphshift.datasets import DATASETS, load
     from graphshift.datasets.own import from_networkx, from_pyg
     from graphshift.datasets.tables.from_tables import from_tables
-    from graphshift.estimators import CORAL, DANN, EERM, ERM, IRM, SRGNN, Ensemble, GroupDRO, Mixup, Model, VREx
+    from graphshift.estimators import Ensemble, Estimator
     from graphshift.estimators.loading import load_model
-    from graphshift.methods import risks
-    from graphshift.methods.risks import eerm_objective, variance
-    from graphshift.training.loop import Run
+    from graphshift.methods.coral import CORAL
+    from graphshift.methods.dann import DANN
+    from graphshift.methods.eerm import EERM, eerm_objective, variance
+    from graphshift.methods.erm import ERM
+    from graphshift.methods.groupdro import GroupDRO
+    from graphshift.methods.irm import IRM
+    from graphshift.methods.mixup import Mixup
+    from graphshift.methods.srgnn import SRGNN
+    from graphshift.methods.vrex import VREx
+    from graphshift.training.callbacks import Callback
+    from graphshift.training.run import Run
 
+_PACKAGES = ("backbones", "explorers", "methods")
 _HOMES = {
-    **dict.fromkeys(("CORAL", "DANN", "EERM", "ERM", "IRM", "SRGNN", "GroupDRO", "Mixup", "VREx"), "estimators"),
-    "DATASETS": "datasets",
-    "Ensemble": "estimators",
-    "Environment": "data.environment",
-    "GraphshiftError": "core.errors",
-    "GraphshiftWarning": "core.errors",
-    "Model": "estimators",
-    "Run": "training.loop",
-    "ShiftDataset": "data.environment",
-    "Task": "data.tasks",
-    "eerm_objective": "methods.risks",
-    "from_networkx": "datasets.own",
-    "from_pyg": "datasets.own",
-    "from_tables": "datasets.tables.from_tables",
-    "load": "datasets",
-    "load_model": "estimators.loading",
-    "variance": "methods.risks",
+    "core.errors": ("GraphshiftError", "GraphshiftWarning"),
+    "data.environment": ("Environment", "ShiftDataset"),
+    "data.tasks": ("Task",),
+    "datasets": ("DATASETS", "load"),
+    "datasets.own": ("from_networkx", "from_pyg"),
+    "datasets.tables.from_tables": ("from_tables",),
+    "estimators": ("Ensemble", "Estimator"),
+    "estimators.loading": ("load_model",),
+    "methods": ("METHODS", "eerm_objective", "variance"),
+    "training.callbacks": ("Callback",),
+    "training.run": ("Run",),
 }
-_MODULES = {"backbones": "backbones", "explorers": "explorers", "methods": "methods", "risks": "methods.risks"}
-
-__all__ = [
-    "CORAL",
-    "DANN",
-    "DATASETS",
-    "EERM",
-    "ERM",
-    "IRM",
-    "SRGNN",
-    "Ensemble",
-    "Environment",
-    "GraphshiftError",
-    "GraphshiftWarning",
-    "GroupDRO",
-    "Mixup",
-    "Model",
-    "Run",
-    "ShiftDataset",
-    "Task",
-    "VREx",
-    "__version__",
-    "backbones",
-    "eerm_objective",
-    "explorers",
-    "from_networkx",
-    "from_pyg",
-    "from_tables",
-    "load",
-    "load_model",
-    "methods",
-    "risks",
-    "variance",
-]
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"graphshift.{_MODULES[name]}")
-    if name in _HOMES:
-        return getattr(import_module(f"graphshift.{_HOMES[name]}"), name)
+    if name in _PACKAGES:
+        return import_module(f"graphshift.{name}")
+    if name in _HOME_OF:
+        return getattr(import_module(f"graphshift.{_HOME_OF[name]}"), name)
+    if not name.startswith("_"):
+        for estimator in import_module("graphshift.methods").METHODS.values():
+            if estimator.__name__ == name:
+                return estimator
     raise AttributeError(f"module 'graphshift' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    estimators = [estimator.__name__ for estimator in import_module("graphshift.methods").METHODS.values()]
+    return sorted([*_PACKAGES, *_HOME_OF, *estimators, "__version__"])

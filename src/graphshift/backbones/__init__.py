@@ -19,6 +19,7 @@ from graphshift.backbones.sage import SAGE
 from graphshift.backbones.sgc import SGC
 from graphshift.core.arguments import check_types
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.registry import Registry
 
 __all__ = [
     "BACKBONES",
@@ -35,7 +36,8 @@ __all__ = [
 ]
 
 #: Every backbone by name.
-BACKBONES: dict[str, Callable[..., Backbone]] = {
+BACKBONES: Registry[Callable[..., Backbone]] = Registry("backbone", "graphshift.backbones")
+for _n, _c in {
     "gcn": GCN,
     "gcn-unnormalised": partial(GCN, normalize=False),
     "sage": SAGE,
@@ -44,7 +46,8 @@ BACKBONES: dict[str, Callable[..., Backbone]] = {
     "gprgnn": GPRGNN,
     "sgc": SGC,
     "mlp": MLP,
-}
+}.items():
+    BACKBONES.register(_n)(_c)
 
 
 def make_backbone(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +43,16 @@ class Backbone(nn.Module):
     def forward(self, x: Tensor | Sparse, graph: Graph) -> Tensor:
         """The output for every node, ``[nodes, out_channels]``."""
         return self.propagate(self.stem(x), graph)
+
+
+@contextmanager
+def computed_once(backbone: Backbone) -> Iterator[None]:
+    """Explorers that ask for the risk watch its forward pass, which must not happen again on the way back."""
+    before, backbone.save_memory = backbone.save_memory, False
+    try:
+        yield
+    finally:
+        backbone.save_memory = before
 
 
 class Linear(nn.Linear):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -20,20 +20,14 @@ def error_console() -> Console:
 
 
 @contextmanager
-def progress_bar(
-    title: str, total: int, *, enabled: bool, unit: str = "epochs"
-) -> Iterator[Callable[[dict[str, Any]], None] | None]:
-    """A bar; yields the function that takes each epoch's row, or None if there is no bar.
+def progress_bar(title: str, total: int, *, unit: str = "epochs") -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """A bar; yields the function that takes each epoch's row.
 
     Args:
         title: what is under way.
         total: how many epochs.
-        enabled: False shows nothing.
         unit: what is counted, if not epochs; a row's ``epoch`` is how many are done.
     """
-    if not enabled:
-        yield None
-        return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -48,7 +42,7 @@ def progress_bar(
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=total, numbers="")
 
-        def report(row: dict[str, Any]) -> None:
+        def report(row: Mapping[str, Any]) -> None:
             shown = [f"{name} {row[name]:.4g}" for name in ("loss", "variance", "val") if name in row]
             progress.update(task, completed=row["epoch"], numbers="  ".join(shown))
 

@@ -1,13 +1,16 @@
-"""What all estimators share: ``fit``, ``predict``, ``predict_proba``, ``score``, ``save``, as in scikit-learn."""
+"""The base class of all estimators: ``fit``, ``predict``, ``score``, ``save``, as in scikit-learn."""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from sklearn.base import BaseEstimator
@@ -16,52 +19,48 @@ from torch import Tensor, nn
 
 from graphshift._version import __version__
 from graphshift.backbones import Backbone, make_backbone
+from graphshift.backbones.batchnorm import batch_norms, own_statistics
 from graphshift.core.devices import torch_device
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.core.progress import progress_bar
+from graphshift.core.hparams import hparam, hparams_of
 from graphshift.core.randomness import isolated
+from graphshift.core.registry import Registry
 from graphshift.core.storage import write_json, write_tensors
-from graphshift.data.environment import Environment, as_environments, check_together
+from graphshift.data.environment import Environment, ShiftDataset, as_environments, check_together
 from graphshift.data.tasks import Task
-from graphshift.estimators.adaptation import (
-    Calibration,
-    batch_norms,
-    calibrated_to,
-    own_statistics,
-    parts_of,
-    reweighted,
-)
+from graphshift.estimators.adaptation import Calibration, calibrated_to, parts_of, reweighted
+from graphshift.estimators.checking import checked, refuse_renamed
 from graphshift.estimators.predictor import Graphs, Predictor
-from graphshift.estimators.settings import Settings, validated
-from graphshift.methods import Method
-from graphshift.training.loop import Choice, Run
-from graphshift.training.loop import train as run_training
-from graphshift.training.selection import further_rules, selection_environments
+from graphshift.training.batches import Batches, full_batch
+from graphshift.training.callbacks import Callback, ProgressBar
+from graphshift.training.loop import Choice, train
+from graphshift.training.method import Method
+from graphshift.training.run import Run
+from graphshift.training.selection import SELECTIONS, Roles
 
-#: Of the files that a model is saved in; a newer one is refused.
-FORMAT = 1
+#: Of the files that an estimator is saved in; a newer one is refused.
+FORMAT = 2
 
 
-class Model(Predictor, BaseEstimator):
-    """What all estimators share. See :class:`ERM` for the settings.
+def _named(name: str, estimator: type[Estimator], *, label: str) -> type[Estimator]:
+    estimator.method, estimator.label = name, label
+    return estimator
 
-    Attributes:
-        backbone_: the trained GNN, with the weights of the selected epoch.
-        task_: what it predicts.
-        best_epoch_, best_score_: what selection chose, and its score.
-        history_: one dict of numbers for each epoch.
-        seconds_: spent in training and validation.
-        also_: what further rules chose in the same training, by name.
-        prior_: shares of the classes in training; empty in regression.
-        calibrations_: what ``adapt="prior"`` needs; see :meth:`calibrate`.
-    """
 
-    _method: str
-    backbone: str | nn.Module
+#: Every method by name: its estimator class.
+METHODS: Registry[type[Estimator]] = Registry("method", "graphshift.methods", _named)
+
+#: The method that is trained if nobody says.
+DEFAULT_METHOD = "eerm"
+
+
+class _Fitted:
+    """What ``fit`` finds."""
 
     backbone_: Backbone
     task_: Task
     n_features_in_: int
+    settings_: dict[str, Any]
     best_epoch_: int
     best_score_: float | None
     history_: list[dict[str, Any]]
@@ -70,70 +69,205 @@ class Model(Predictor, BaseEstimator):
     prior_: Tensor
     calibrations_: dict[str, Calibration]
 
+    method: ClassVar[str]
+    label: ClassVar[str]
+    _given: set[str]
+
+
+@dataclass(eq=False, repr=False)
+class Estimator(_Fitted, Predictor, BaseEstimator):
+    """What all estimators share. A subclass adds the hyper-parameters of its method and ``make_method``.
+
+    Args:
+        backbone: a name from :data:`graphshift.backbones.BACKBONES`, or your own ``torch.nn.Module`` with
+            ``forward(x, edge_index)`` (a copy is trained, from the weights that it has).
+        hidden_channels: width of hidden layers.
+        num_layers: number of layers.
+        dropout: after hidden layers.
+        backbone_options: options of the named backbone, such as ``{"heads": 2}`` for ``"gat"``.
+        epochs: how often to go through the training graphs.
+        lr: learning rate (AdamW).
+        weight_decay: of the GNN.
+        clip: norm to which gradients are clipped; None leaves them.
+        selection: the rule that chooses the epoch, see :data:`graphshift.training.selection.SELECTIONS`.
+        patience: stop after this many epochs without a better score.
+        device: ``"cpu"``, ``"cuda"`` or ``"mps"``.
+        seed: of everything random; the same seed gives the same bits on the same machine.
+
+    Attributes:
+        backbone_: the trained GNN, with the weights of the selected epoch.
+        task_: what it predicts.
+        settings_: every hyper-parameter of the fit by name, the dataset's defaults included.
+        best_epoch_, best_score_: what selection chose, and its score.
+        history_: one dict of numbers for each epoch.
+        seconds_: spent in training and validation.
+        also_: what further rules chose in the same training, by name.
+        prior_: shares of the classes in training; empty in regression.
+        calibrations_: what ``adapt="prior"`` needs; see :meth:`calibrate`.
+    """
+
+    backbone: str | nn.Module = hparam("gcn", registry="backbone", help="the GNN")
+    _: KW_ONLY
+    hidden_channels: int = hparam(32, ge=1, le=65536, flag="hidden", help="width of hidden layers")
+    num_layers: int = hparam(2, ge=1, le=1000, flag="layers", help="number of layers")
+    dropout: float = hparam(0.0, ge=0, lt=1, help="dropout after hidden layers")
+    backbone_options: dict[str, Any] = hparam({}, help="options of the backbone, as heads=2")
+    epochs: int = hparam(200, ge=1, help="how often to go through the training graphs")
+    lr: float = hparam(0.01, gt=0, le=1e6, search=(0.0001, 0.0002, 0.001, 0.005, 0.01), help="learning rate of the GNN")
+    weight_decay: float = hparam(1e-3, ge=0, le=1e6, help="weight decay of the GNN (AdamW)")
+    clip: float | None = hparam(None, gt=0, help="norm to which gradients are clipped")
+    selection: str = hparam("val", registry="selection", help="rule that chooses the epoch")
+    patience: int | None = hparam(None, ge=1, help="epochs without improvement after which to stop")
+    device: Literal["cpu", "cuda", "mps"] = hparam("cpu", help="where to compute")
+    seed: int = hparam(0, ge=0, help="seed of everything random")
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """Remembers what was given: the rest takes the defaults of the dataset that ``fit`` gets."""
+        refuse_renamed(given)
+        self = super().__new__(cls)
+        self._given = {*given, *(["backbone"] if args else [])}
+        return self
+
+    def set_params(self, **params: Any) -> Self:
+        """Sets hyper-parameters, as in scikit-learn."""
+        self._given |= params.keys()
+        return super().set_params(**params)
+
+    def __sklearn_clone__(self) -> Self:
+        return type(self)(**{name: copy.deepcopy(getattr(self, name)) for name in self._given})
+
+    @abstractmethod
+    def make_method(self, backbone: Backbone) -> Method:
+        """The method that trains this backbone with these hyper-parameters."""
+
+    def settings(self) -> dict[str, Any]:
+        """The method's name and every hyper-parameter, as plain values."""
+        values = self.get_params(deep=False)
+        for name, about in hparams_of(self).items():
+            if about.registry and not isinstance(values[name], str):  # a module or a function of the user's own
+                value = values[name]
+                values[name] = (
+                    type(value).__name__ if isinstance(value, nn.Module) else getattr(value, "__name__", "own")
+                )
+        return {"method": self.method, **values}
+
+    def resolved(self, defaults: Mapping[str, Any] | None = None) -> Self:
+        """A copy in which every hyper-parameter is decided and checked.
+
+        Args:
+            defaults: of the dataset: what was not given takes these, else the general default.
+        """
+        chosen = fitting_defaults(type(self), defaults or {}, {n: getattr(self, n) for n in self._given})
+        values = {name: getattr(self, name) for name in hparams_of(self)} | chosen
+        return type(self)(**checked(type(self), values))
+
+    @classmethod
+    def check_together(cls, values: Mapping[str, Any], where: str) -> None:
+        """Refuses values that fit one by one and not together."""
+        if values["patience"] is not None and values["selection"] == "last":
+            raise GraphshiftError(
+                f"{where}patience is {values['patience']}; selection 'last' has no score to wait for."
+            )
+
+    @classmethod
+    def idle(cls, name: str, values: Mapping[str, Any]) -> str:
+        """Why a hyper-parameter has no effect beside other values; empty if it has one."""
+        return ""
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with other values of some hyper-parameters."""
+        return type(self)(**{name: getattr(self, name) for name in hparams_of(self)} | changes)
+
     def fit(
         self,
-        train: Graphs,
+        train: ShiftDataset | Graphs,
         val: Graphs = (),
         tests: Graphs = (),
         *,
         run: Run | None = None,
         progress: bool = False,
         also: Iterable[str] = (),
+        batches: Batches = full_batch,
+        callbacks: Iterable[Callback] = (),
     ) -> Self:
-        """Trains on environments and keeps the epoch that the selection rule chooses.
+        """Trains and keeps the epoch that the selection rule chooses.
 
         Args:
-            train: one training graph or several: :class:`~graphshift.data.environment.Environment` or PyG ``Data``.
+            train: a :class:`~graphshift.data.environment.ShiftDataset`, whose roles and defaults are used; or one
+                training graph or several: :class:`~graphshift.data.environment.Environment` or PyG ``Data``.
             val: validation graphs, for selection ``"val"``.
             tests: test graphs, for selection ``"oracle"`` only; every other rule never looks at them.
             run: where to keep history and checkpoints; a checkpoint that is there is resumed.
             progress: show a progress bar.
             also: further rules, ``"val"``, ``"explored"`` or ``"oracle"``, whose epochs of this training are kept in
                 ``also_``.
+            batches: what each step sees; all training graphs by default (:mod:`graphshift.training.batches`).
+            callbacks: called at start, epochs and end (:class:`graphshift.training.callbacks.Callback`).
         """
-        settings = self._settings()
-        device = torch_device(settings.device)
+        defaults: Mapping[str, Any] = {}
+        also = list(also)
+        if isinstance(train, ShiftDataset):
+            if val or tests:
+                raise GraphshiftError("fit: a ShiftDataset has its own val and tests; leave these arguments out.")
+            data = train
+            defaults, train, val, tests = data.defaults, data.train, data.val, data.tests
+        chosen = self.resolved(defaults)
+        if not any(SELECTIONS.find(name).uses_tests for name in (chosen.selection, *also)):
+            tests = ()
+        device = torch_device(chosen.device)
         if torch.get_default_dtype() != torch.float32:
             raise GraphshiftError(
                 f"torch's default dtype is {torch.get_default_dtype()}; graphshift computes in float32: call "
                 "torch.set_default_dtype(torch.float32) first."
             )
-        training = as_environments(train, name="train")
-        if not training:
-            raise GraphshiftError("train: there is no training environment; at least one is needed.")
-        task = training[0].task
-        validation, testing = as_environments(val, task, "val"), as_environments(tests, task, "test")
-        check_together(training, [*validation, *testing], where="fit")
-        others = further_rules(also, training, validation, testing, device)
-        training, select_by = selection_environments(settings.selection, training, validation, testing, settings.seed)
-        training, select_by = [e.to(device) for e in training], [e.to(device) for e in select_by]
-        with isolated(settings.seed, device):
-            backbone = new_backbone(self.backbone, settings, training[0].num_features, task).to(device)
-            method = self.make_method(backbone, settings)
-            identity = settings.model_dump()
+        roles = _roles(train, val, tests, chosen.seed)
+        task = roles.train[0].task
+        others = {name: _shared_rule(name).prepare(roles, device)[1] for name in also}
+        training, selection = SELECTIONS[chosen.selection].prepare(roles, device)
+        with isolated(chosen.seed, device):
+            backbone = chosen.new_backbone(training[0].num_features, task).to(device)
+            method = chosen.make_method(backbone)
+            identity = chosen.settings()
             if run is not None:  # a run of other settings or other data must not be resumed
-                identity["data"] = [environment.fingerprint() for environment in (*training, *select_by)]
-                identity |= {"also": list(others)} if others else {}
-            with progress_bar(self._method.upper(), settings.epochs, enabled=progress) as report:
-                result = run_training(
-                    method,
-                    training,
-                    select_by,
-                    epochs=settings.epochs,
-                    patience=settings.patience,
-                    run=run,
-                    report=report,
-                    settings=identity,
-                    also=others,
-                    explored=settings.selection == "explored",
-                )
-        backbone.load_state_dict(result.weights)
+                identity["data"] = [e.fingerprint() for e in (*training, *selection.environments)]
+                identity |= {"also": also} if also else {}
+            bars = [ProgressBar(self.label)] if progress else []
+            result = train_(
+                method,
+                training,
+                selection,
+                epochs=chosen.epochs,
+                patience=chosen.patience,
+                batches=batches,
+                callbacks=[*bars, *callbacks],
+                also=others,
+                run=run,
+                identity=identity,
+            )
+        backbone.load_state_dict(result.best.weights)
         self.backbone_, self.task_, self.n_features_in_ = backbone.eval(), task, training[0].num_features
-        self.best_epoch_, self.best_score_ = result.best_epoch, result.best_score
+        self.settings_, self.best_epoch_, self.best_score_ = chosen.settings(), result.best.epoch, result.best.score
         self.history_, self.seconds_, self.also_ = result.history, result.seconds, result.also
         self.prior_ = _shares(training, task)
-        self.calibrate(validation or (select_by if settings.selection == "id_val" else ()))
+        self.calibrate(roles.val or (selection.environments if chosen.selection == "id_val" else ()))
         return self
+
+    def new_backbone(self, features: int, task: Task) -> Backbone:
+        """The untrained network that the hyper-parameters ask for.
+
+        Args:
+            features: of a node.
+            task: what it predicts.
+        """
+        return make_backbone(
+            self.backbone,
+            features,
+            task.out_channels,
+            hidden_channels=self.hidden_channels,
+            num_layers=self.num_layers,
+            dropout=self.dropout,
+            options=self.backbone_options,
+        )
 
     def calibrate(self, graphs: Graphs) -> None:
         """Fits a temperature to labelled graphs that the model was not trained on: ``adapt="prior"`` needs it.
@@ -169,38 +303,20 @@ class Model(Predictor, BaseEstimator):
         except OSError as error:
             raise GraphshiftError(f"{folder}: cannot be made: {error.strerror}.") from None
         write_tensors(folder / "weights.safetensors", self.backbone_.state_dict())
-        own = isinstance(self.backbone, nn.Module)
-        write_json(
-            folder / "model.json",
-            {
-                "format": FORMAT,
-                "graphshift": __version__,
-                "settings": self._settings().model_dump(),
-                "own_backbone": type(self.backbone).__name__ if own else None,
-                "task": {"kind": self.task_.kind, "num_classes": self.task_.num_classes, "metric": self.task_.metric},
-                "features": self.n_features_in_,
-                "best_epoch": self.best_epoch_,
-                "best_score": self.best_score_,
-                "seconds": self.seconds_,
-                "prior": self.prior_.tolist(),
-                "calibrations": {mode: found.to_json() for mode, found in self.calibrations_.items()},
-            },
-        )
-
-    def _settings(self) -> Settings:
-        values = self.get_params(deep=False)
-        if isinstance(values["backbone"], nn.Module):
-            values["backbone"] = type(values["backbone"]).__name__
-        if "explorer" in values and not isinstance(values["explorer"], str):
-            values["explorer"] = getattr(values["explorer"], "__name__", "own")
-        for name in ("backbone_options", "explorer_options"):
-            if name in values and values[name] is None:
-                values[name] = {}
-        return validated({"method": self._method} | values)
-
-    @abstractmethod
-    def make_method(self, backbone: Backbone, settings: Settings) -> Method:
-        """The method that trains this backbone; a method of your own overrides it (``examples/own_method.py``)."""
+        note = {
+            "format": FORMAT,
+            "graphshift": __version__,
+            "settings": self.settings_,
+            "own_backbone": type(self.backbone).__name__ if isinstance(self.backbone, nn.Module) else None,
+            "task": dataclasses.asdict(self.task_),
+            "features": self.n_features_in_,
+            "best_epoch": self.best_epoch_,
+            "best_score": self.best_score_,
+            "seconds": self.seconds_,
+            "prior": self.prior_.tolist(),
+            "calibrations": {mode: found.to_json() for mode, found in self.calibrations_.items()},
+        }
+        write_json(folder / "model.json", note)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "backbone_")
@@ -243,11 +359,48 @@ class Model(Predictor, BaseEstimator):
         return self.task_.output_of(reweighted(calibration.probabilities(scores), calibration.prior, prior))
 
 
+train_ = train  # ``fit`` has an argument of that name
+
+
+def fitting_defaults(
+    estimator: type[Estimator], defaults: Mapping[str, Any], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A dataset's defaults as far as they fit a method, and what was given, which counts more.
+
+    Args:
+        estimator: of the method.
+        defaults: of the dataset; those of one backbone or method alone under ``"by_backbone"`` and ``"by_method"``.
+        given: what the user chose.
+    """
+    backbone = given.get("backbone", defaults.get("backbone", hparams_of(estimator)["backbone"].default))
+    by_backbone = defaults.get("by_backbone", {}).get(backbone, {}) if isinstance(backbone, str) else {}
+    flat = {**defaults, **by_backbone, **defaults.get("by_method", {}).get(estimator.method, {})}
+    return {name: value for name, value in flat.items() if name in hparams_of(estimator)} | dict(given)
+
+
 def refuse_occupied(folder: Path, *, overwrite: bool) -> None:
     """A model or an ensemble that is there stays, unless it is to be overwritten."""
     for name, what in (("model.json", "a model"), ("ensemble.json", "an ensemble")):
         if (folder / name).exists() and not overwrite:
             raise GraphshiftError(f"{folder}: holds {what} already; choose another folder or pass overwrite=True.")
+
+
+def _roles(train: Graphs, val: Graphs, tests: Graphs, seed: int) -> Roles:
+    training = as_environments(train, name="train")
+    if not training:
+        raise GraphshiftError("train: there is no training environment; at least one is needed.")
+    task = training[0].task
+    validation, testing = as_environments(val, task, "val"), as_environments(tests, task, "test")
+    check_together(training, [*validation, *testing], where="fit")
+    return Roles(training, validation, testing, seed)
+
+
+def _shared_rule(name: str) -> Any:
+    rule = SELECTIONS.find(name, where="also: ")
+    if not rule.shares_training:
+        able = ", ".join(repr(one.name) for one in SELECTIONS.values() if one.shares_training)
+        raise GraphshiftError(f"also is {name!r}; expected one of {able}, which leave training as it is.")
+    return rule
 
 
 def _shares(environments: Sequence[Environment], task: Task) -> Tensor:
@@ -256,16 +409,3 @@ def _shares(environments: Sequence[Environment], task: Task) -> Tensor:
         return torch.empty(0, dtype=torch.float64)
     labels = torch.cat([e.y[e.counted].cpu() for e in environments if e.y is not None])
     return torch.bincount(labels, minlength=task.num_classes).double() / labels.numel()
-
-
-def new_backbone(backbone: str | nn.Module, settings: Settings, features: int, task: Task) -> Backbone:
-    """The untrained network that these settings ask for."""
-    return make_backbone(
-        backbone,
-        features,
-        task.out_channels,
-        hidden_channels=settings.hidden_channels,
-        num_layers=settings.num_layers,
-        dropout=settings.dropout,
-        options=settings.backbone_options,
-    )

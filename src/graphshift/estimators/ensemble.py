@@ -12,7 +12,7 @@ from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.storage import write_json
 from graphshift.data.environment import Environment
-from graphshift.estimators.base import FORMAT, Model, refuse_occupied
+from graphshift.estimators.base import FORMAT, Estimator, refuse_occupied
 from graphshift.estimators.predictor import Predictor
 
 
@@ -23,7 +23,7 @@ class Ensemble(Predictor):
         members: fitted models of one task and one number of features.
     """
 
-    def __init__(self, members: Sequence[Model]) -> None:
+    def __init__(self, members: Sequence[Estimator]) -> None:
         if not members:
             raise GraphshiftError("an ensemble has no members; give at least one fitted model.")
         self.members = list(members)

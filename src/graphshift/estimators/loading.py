@@ -13,13 +13,14 @@ from graphshift.core.devices import is_available, torch_device
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.storage import read_json, read_tensors
 from graphshift.data.tasks import Task
-from graphshift.estimators import FORMAT, Ensemble, Model, make_model, new_backbone
 from graphshift.estimators.adaptation import Calibration
-from graphshift.estimators.settings import validated
+from graphshift.estimators.base import FORMAT, Estimator
+from graphshift.estimators.ensemble import Ensemble
+from graphshift.estimators.settings import recorded_estimator
 
 
-def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Model | Ensemble:
-    """Loads what :meth:`Model.save` or :meth:`Ensemble.save` wrote. Nothing in the folder is ever executed.
+def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Estimator | Ensemble:
+    """Loads what :meth:`Estimator.save` or :meth:`Ensemble.save` wrote. Nothing in the folder is ever executed.
 
     Args:
         folder: the model's folder.
@@ -32,13 +33,13 @@ def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Mode
     return _load(folder, backbone)
 
 
-def _load(folder: Path, backbone: nn.Module | None) -> Model:
+def _load(folder: Path, backbone: nn.Module | None) -> Estimator:
     if not (folder / "model.json").is_file():
         found = "this is a file" if folder.is_file() else "there is no model.json"
         raise GraphshiftError(f"{folder}: {found}; expected a folder that a model was saved in.")
     note = _note(folder / "model.json")
     try:
-        settings = validated(note["settings"], where=f"{folder / 'model.json'}: ")
+        model = recorded_estimator(note["settings"], where=f"{folder / 'model.json'}: ")
         task, features = Task(**note["task"]), int(note["features"])
         history = {"best_epoch_": note["best_epoch"], "best_score_": note["best_score"], "seconds_": note["seconds"]}
         own = note["own_backbone"]
@@ -53,19 +54,19 @@ def _load(folder: Path, backbone: nn.Module | None) -> Model:
             f"{folder}: the model was trained with your own module {own!r}; pass one of that class: "
             "load_model(folder, backbone=...)."
         )
-    model = make_model(settings)
     if own is not None:
         model.set_params(backbone=backbone)
-    device = torch_device(settings.device if is_available(settings.device) else "cpu")
+    device = torch_device(model.device if is_available(model.device) else "cpu")
     weights, _ = read_tensors(folder / "weights.safetensors")
     try:
-        network = new_backbone(model.backbone, settings, features, task)
+        network = model.new_backbone(features, task)
         network.load_state_dict(weights)
     except RuntimeError as error:
         raise GraphshiftError(
             f"{folder / 'weights.safetensors'}: does not fit model.json: {' '.join(str(error).split())}"
         ) from None
     model.backbone_, model.task_, model.n_features_in_ = network.to(device).eval(), task, features
+    model.settings_ = model.settings()
     model.history_, model.prior_, model.calibrations_ = [], prior, calibrations
     for name, value in history.items():
         setattr(model, name, value)

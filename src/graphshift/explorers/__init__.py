@@ -1,5 +1,6 @@
 """Explorers make views. One file each; a new one is added to ``EXPLORERS`` here."""
 
+from graphshift.core.registry import Registry
 from graphshift.explorers.add_edge import AddEdge
 from graphshift.explorers.base import Change, Explorer, Risk, SharedRisk, View, apply_actions, as_graph
 from graphshift.explorers.drop_edge import DropEdge
@@ -30,7 +31,8 @@ __all__ = [
 ]
 
 #: Every explorer by name.
-EXPLORERS: dict[str, type[Explorer]] = {
+EXPLORERS: Registry[type[Explorer]] = Registry("explorer", "graphshift.explorers")
+for _n, _c in {
     "reinforce": Reinforce,
     "random": Random,
     "gradient": Gradient,
@@ -38,4 +40,5 @@ EXPLORERS: dict[str, type[Explorer]] = {
     "mixed": MixedExplorer,
     "drop-edge": DropEdge,
     "add-edge": AddEdge,
-}
+}.items():
+    EXPLORERS.register(_n)(_c)

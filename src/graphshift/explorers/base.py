@@ -167,10 +167,8 @@ class Explorer(BaseTransform):
         self.edits_per_node, self.directed, self.seed = edits_per_node, directed, seed
         self.generator = torch.Generator().manual_seed(seed)
 
-    @property
-    def learns(self) -> bool:
-        """Whether rewards mean anything to it."""
-        return type(self).learn is not Explorer.learn
+    learns = False
+    edits_edges = True
 
     @abstractmethod
     def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:

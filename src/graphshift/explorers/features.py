@@ -50,6 +50,7 @@ class FeatureExplorer(Explorer):
 
     needs_risk = True
     side_by_side = True
+    edits_edges = False
     changes_features = True
 
     def __init__(

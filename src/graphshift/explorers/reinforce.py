@@ -39,6 +39,7 @@ class Reinforce(Explorer):
     """
 
     side_by_side = True
+    learns = True
 
     def __init__(
         self,

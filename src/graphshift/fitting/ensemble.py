@@ -11,18 +11,10 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.core.storage import read_json, write_json
 from graphshift.data.environment import ShiftDataset
 from graphshift.datasets import load
+from graphshift.estimators import make_estimator
 from graphshift.estimators.ensemble import note_ensemble
 from graphshift.estimators.loading import load_model
-from graphshift.fitting.fit import (
-    FitRequest,
-    check_folder,
-    complete_settings,
-    fit_in_folder,
-    locked,
-    make_ready,
-    peak_rss_mb,
-    plain,
-)
+from graphshift.fitting.fit import FitRequest, check_folder, fit_in_folder, locked, make_ready, peak_rss_mb, plain
 
 #: What the result of an ensemble takes from its first member's.
 _SHARED = ("dataset", "method", "backbone", "seed", "metric", "selection", "majority", "seconds_per_epoch", "version")
@@ -49,11 +41,11 @@ def fit_ensemble(
             size, an ensemble grows.
     """
     data = load(request.dataset, **request.options)
-    first = complete_settings(request.given, data.defaults)
+    first = make_estimator(request.given, data.defaults)
     config = {
         "dataset": request.dataset,
         "options": plain(request.options),
-        "settings": first.model_dump(),
+        "settings": first.settings(),
         "ensemble": size,
     }
     there = members_of(folder) if resume else None

@@ -17,11 +17,11 @@ from typing import Any
 
 from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.core.hparams import hparams_of
 from graphshift.core.storage import read_json, write_json
 from graphshift.data.environment import ShiftDataset
 from graphshift.datasets import load
-from graphshift.estimators import Model, make_model
-from graphshift.estimators.settings import LEARNING_ONLY, OWNERS, Settings, idle_settings, validated
+from graphshift.estimators import Estimator, make_estimator
 from graphshift.fitting.memory import (
     Estimate,
     advice,
@@ -31,7 +31,7 @@ from graphshift.fitting.memory import (
     resident_bytes,
     show_size,
 )
-from graphshift.training.loop import Run
+from graphshift.training.run import Run
 
 _OURS = (
     "config.json",
@@ -53,40 +53,17 @@ class FitRequest:
     given: Mapping[str, Any]
 
 
-def complete_settings(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> Settings:
-    """The settings of a fit: what was given, else what suits the dataset, else the general defaults."""
-    method = given.get("method", Settings.model_fields["method"].default)
-    backbone = given.get("backbone", defaults.get("backbone", Settings.model_fields["backbone"].default))
-    nested = (defaults.get("by_backbone", {}).get(backbone, {}), defaults.get("by_method", {}).get(method, {}))
-    flat = {k: v for k, v in defaults.items() if k not in ("by_backbone", "by_method")} | nested[0] | nested[1]
-    fitting = {k: v for k, v in flat.items() if k not in idle_settings(method)}
-    if idle := [name for name in given if name in idle_settings(method)]:
-        owners = " or ".join(OWNERS[idle[0]])
-        raise GraphshiftError(f"{', '.join(idle)}: means nothing to method {method}; leave it out, or use {owners}.")
-    explorer = given.get("explorer", flat.get("explorer", Settings.model_fields["explorer"].default))
-    if idle := [name for name in given if name in idle_settings(method, explorer)]:
-        why = "learn" if idle[0] in LEARNING_ONLY else "edit edges"
-        raise GraphshiftError(f"{', '.join(idle)}: explorer {explorer!r} does not {why}; leave it out.")
-    return validated({**fitting, **given})
-
-
-def fit(data: ShiftDataset, settings: Settings, *, run: Run | None = None, progress: bool = False) -> Model:
-    """Trains on a dataset. Tests are handed over only to the selection rule that says so."""
-    tests = data.tests if settings.selection == "oracle" else ()
-    return make_model(settings).fit(data.train, data.val, tests, run=run, progress=progress)
-
-
-def result_of(model: Model, data: ShiftDataset, settings: Settings) -> dict[str, Any]:
+def result_of(model: Estimator, data: ShiftDataset) -> dict[str, Any]:
     """The record of a fit; the tests are scored here, once."""
     val, tests = ({e.name: model.score(e) for e in environments} for environments in (data.val, data.tests))
     epochs = max(len(model.history_), 1)
     return {
         "dataset": data.name,
-        "method": settings.method,
-        "backbone": settings.backbone,
-        "seed": settings.seed,
+        "method": model.method,
+        "backbone": model.settings_["backbone"],
+        "seed": model.settings_["seed"],
         "metric": data.task.metric,
-        "selection": settings.selection,
+        "selection": model.settings_["selection"],
         "best_epoch": model.best_epoch_,
         "selection_score": model.best_score_,
         "val": fmean(val.values()) if val else None,
@@ -97,6 +74,11 @@ def result_of(model: Model, data: ShiftDataset, settings: Settings) -> dict[str,
         "peak_rss_mb": peak_rss_mb(),
         "version": __version__,
     }
+
+
+def low_memory(settings: Estimator) -> bool:
+    """Whether a fit runs in the low-memory mode, which not every method has."""
+    return bool(getattr(settings, "low_memory", False))
 
 
 def peak_rss_mb() -> float | None:
@@ -137,13 +119,13 @@ def fit_in_folder(
         prepare: called when everything was checked, before anything is written.
     """
     data = load(request.dataset, **request.options) if data is None else data
-    settings = complete_settings(request.given, data.defaults)
+    settings = make_estimator(request.given, data.defaults)
     give_back_freed()
     expected, note = estimate(data, settings), ""
     if memory_limit is not None:
         mode = request.given.get("low_memory", _recorded_mode(folder) if resume else None)
         settings, expected, note = within_limit(data, settings, memory_limit, mode=mode)
-    config = {"dataset": request.dataset, "options": plain(request.options), "settings": settings.model_dump()}
+    config = {"dataset": request.dataset, "options": plain(request.options), "settings": settings.settings()}
     done, begun = check_folder(folder, config, force=force, resume=resume)
     if done is not None:
         return done
@@ -156,7 +138,7 @@ def fit_in_folder(
         )
     elif note:
         warnings.warn(note, GraphshiftWarning, stacklevel=2)
-    if settings.low_memory:
+    if low_memory(settings):
         give_back_freed(always=True)
 
     def begin() -> None:
@@ -170,16 +152,16 @@ def fit_in_folder(
     run = Run(folder, checkpoint_every, begin=begin)
     with locked(folder):
         try:
-            model = fit(data, settings, run=run, progress=progress)
+            settings.fit(data, run=run, progress=progress)
         except BaseException:
             remove_unbegun(folder)
             raise
-        return finish(model, data, settings, run, expected)
+        return finish(settings, data, run, expected)
 
 
 def within_limit(
-    data: ShiftDataset, settings: Settings, limit: int, *, mode: bool | None = None
-) -> tuple[Settings, Estimate, str]:
+    data: ShiftDataset, settings: Estimator, limit: int, *, mode: bool | None = None
+) -> tuple[Estimator, Estimate, str]:
     """The settings with the mode that a memory limit leads to, their estimate, and what to say if it was changed.
 
     Args:
@@ -188,12 +170,13 @@ def within_limit(
         limit: bytes.
         mode: the low-memory mode that is decided already, by the user or by the run that is resumed; None if not.
     """
-    if mode is not None and settings.method == "eerm":
-        settings = settings.model_copy(update={"low_memory": mode})
+    able = "low_memory" in hparams_of(settings)
+    if mode is not None and able:
+        settings = settings.replace(low_memory=mode)
     expected = estimate(data, settings)
-    if mode is not None or settings.method != "eerm" or settings.low_memory or expected.total <= limit:
+    if mode is not None or not able or low_memory(settings) or expected.total <= limit:
         return settings, expected, ""
-    sparing = settings.model_copy(update={"low_memory": True})
+    sparing = settings.replace(low_memory=True)
     lower = estimate(data, sparing)
     note = (
         f"low-memory mode was chosen: about {show_size(lower.total)}, where the usual mode needs about "
@@ -202,7 +185,7 @@ def within_limit(
     return sparing, lower, note
 
 
-def warn_if_too_large(data: ShiftDataset, settings: Settings, expected: Estimate) -> None:
+def warn_if_too_large(data: ShiftDataset, settings: Estimator, expected: Estimate) -> None:
     """Warns, with what to change, if a fit needs more than the system can give; the system may not tell."""
     free, held = available_bytes(), resident_bytes()
     if free is None or held is None or expected.total <= free + held:
@@ -230,11 +213,11 @@ def _recorded_mode(folder: Path) -> bool | None:
     return found if isinstance(found, bool) else None
 
 
-def finish(model: Model, data: ShiftDataset, settings: Settings, run: Run, expected: Estimate) -> dict[str, Any]:
+def finish(model: Estimator, data: ShiftDataset, run: Run, expected: Estimate) -> dict[str, Any]:
     """Writes the model and, last, the result: it marks a finished run."""
     folder = run.folder
-    result = result_of(model, data, settings)
-    result |= {"estimated_mb": expected.megabytes, "low_memory": settings.low_memory}
+    result = result_of(model, data)
+    result |= {"estimated_mb": expected.megabytes, "low_memory": low_memory(model)}
     model.save(folder / "model", overwrite=True)
     if (preparation := data.facts.get("preparation")) is not None:
         preparation.save(folder / "model")  # so that predictions can be made from raw tables

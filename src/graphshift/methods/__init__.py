@@ -1,28 +1,27 @@
-"""Methods turn environments into training steps. One file each; a new one is added to ``METHODS`` in ``models``."""
+"""Methods: one file each, with hyper-parameters, objective, training step and estimator.
 
-from graphshift.methods.coral import CORALMethod
-from graphshift.methods.dann import DANNMethod
-from graphshift.methods.eerm import EERMMethod
-from graphshift.methods.erm import ERMMethod
-from graphshift.methods.groupdro import GroupDROMethod
-from graphshift.methods.grouped import Group, GroupedMethod
-from graphshift.methods.irm import IRMMethod
-from graphshift.methods.mixup import MixupMethod
-from graphshift.methods.srgnn import SRGNNMethod
-from graphshift.methods.vrex import VRExMethod
+``METHODS`` has the estimator classes by name. A file that is added here is found; nothing else has to be told.
+"""
+
+from graphshift.estimators.base import METHODS, Estimator
+from graphshift.methods.eerm import EERM, EERMMethod, eerm_objective, variance
+from graphshift.methods.erm import ERM, ERMMethod
+from graphshift.methods.grouped import Group, GroupedEstimator, GroupedMethod, PenalisedEstimator, PenalisedMethod
 from graphshift.training.method import Method
 
 __all__ = [
-    "CORALMethod",
-    "DANNMethod",
+    "EERM",
+    "ERM",
+    "METHODS",
     "EERMMethod",
     "ERMMethod",
+    "Estimator",
     "Group",
-    "GroupDROMethod",
+    "GroupedEstimator",
     "GroupedMethod",
-    "IRMMethod",
     "Method",
-    "MixupMethod",
-    "SRGNNMethod",
-    "VRExMethod",
+    "PenalisedEstimator",
+    "PenalisedMethod",
+    "eerm_objective",
+    "variance",
 ]

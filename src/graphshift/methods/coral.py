@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 import torch
 from torch import Tensor
 
-from graphshift.methods.grouped import Group, PenalisedMethod
+from graphshift.backbones import Backbone
+from graphshift.estimators.base import METHODS
+from graphshift.methods.grouped import Group, PenalisedEstimator, PenalisedMethod
+from graphshift.training.method import Method
 
 Moments = tuple[Tensor, Tensor]
 
@@ -31,15 +35,27 @@ def coral_distance(first: Moments, second: Moments) -> Tensor:
 
 
 class CORALMethod(PenalisedMethod):
-    """The mean risk and λ times the mean distance of all pairs of groups.
-
-    Args:
-        penalty: λ.
-        others: as in :class:`GroupedMethod`.
-    """
+    """The mean risk and λ times the mean distance of all pairs of groups."""
 
     def penalty_of(self, groups: Sequence[Group], risks: Tensor) -> Tensor:
         """The mean distance; a group of one node has no covariance and is left out of it."""
         moments = [moments_of(g.representation) for g in groups if g.representation.shape[0] > 1]
         pairs = [coral_distance(a, b) for a, b in combinations(moments, 2)]
         return torch.stack(pairs).mean() if pairs else risks.new_zeros(())
+
+
+@METHODS.register("coral", label="CORAL")
+@dataclass(eq=False, repr=False, kw_only=True)
+class CORAL(PenalisedEstimator):
+    """Deep CORAL: the mean risk of groups and λ times the mean distance of their representations.
+
+    Args:
+        penalty: λ.
+        anneal: the share of training before the penalty counts.
+        groups, group_by: as in :class:`~graphshift.methods.grouped.GroupedEstimator`.
+        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+    """
+
+    def make_method(self, backbone: Backbone) -> Method:
+        """CORAL's training step."""
+        return CORALMethod(backbone, self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,7 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graphshift.backbones import Backbone
-from graphshift.methods.grouped import Group, GroupedMethod
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.hparams import hparam
+from graphshift.estimators.base import METHODS
+from graphshift.methods.grouped import Group, GroupedEstimator, GroupedMethod
+from graphshift.training.method import Method
 
 _PREFIX = "discriminator."
 
@@ -38,36 +43,37 @@ def reversed_gradient(x: Tensor, weight: float) -> Tensor:
 
 
 class DANNMethod(GroupedMethod):
-    """A discriminator learns to tell groups apart by representations, which learn that it cannot.
+    """A discriminator learns to tell groups apart by representations, which learn that it cannot."""
 
-    Args:
-        backbone: the GNN.
-        penalty: λ, of the reversed gradient.
-        others: as in :class:`GroupedMethod`.
-    """
+    hparams: DANN
 
-    def __init__(self, backbone: Backbone, *, penalty: float = 1.0, **others: Any) -> None:
-        super().__init__(backbone, **others)
-        self.penalty = penalty
+    def __init__(self, backbone: Backbone, hparams: DANN) -> None:
+        super().__init__(backbone, hparams)
         self.discriminator: nn.Sequential | None = None
+        self.groups = 0  # that the discriminator tells apart
 
     def objective(self, groups: Sequence[Group], progress: float) -> tuple[Tensor, dict[str, float]]:
         """R̄ and the discriminator's cross-entropy, whose gradient is reversed in the representations."""
         risk = torch.stack([group.risk for group in groups]).mean()
         hidden = torch.cat([group.representation for group in groups])
         if self.discriminator is None:
-            self._make(hidden.shape[1], len(groups), hidden.device)
+            self._make(hidden.shape[1], self.count, hidden.device)
         assert self.discriminator is not None
+        if self.count > self.groups:
+            raise GraphshiftError(
+                "DANN: a training graph came after the first step; show all of them beforehand: method.meet(graphs)."
+            )
         which = torch.repeat_interleave(
-            torch.arange(len(groups), device=hidden.device),
+            torch.tensor([group.number for group in groups], device=hidden.device),
             torch.tensor([group.labels.numel() for group in groups], device=hidden.device),
         )
-        logits = self.discriminator(reversed_gradient(hidden, self.penalty))
+        logits = self.discriminator(reversed_gradient(hidden, self.hparams.penalty))
         told_apart = F.cross_entropy(logits, which)
         accuracy = float((logits.detach().argmax(dim=1) == which).float().mean())
         return risk + told_apart, {"risk": float(risk.detach()), "told_apart": accuracy}
 
     def _make(self, width: int, groups: int, device: torch.device) -> None:
+        self.groups = groups
         self.discriminator = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, groups)).to(device)
         self.optimizer.add_param_group({"params": list(self.discriminator.parameters())})
 
@@ -77,7 +83,7 @@ class DANNMethod(GroupedMethod):
         return super().state() | {_PREFIX + name: tensor for name, tensor in own.items()}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Takes back what :meth:`state` gave."""
+        """Restores what :meth:`state` gave."""
         own = {name.removeprefix(_PREFIX): tensor for name, tensor in state.items() if name.startswith(_PREFIX)}
         if own and self.discriminator is None:
             last = own["2.weight"]
@@ -85,3 +91,23 @@ class DANNMethod(GroupedMethod):
         super().load_state(state)
         if self.discriminator is not None:
             self.discriminator.load_state_dict(own)
+
+
+@METHODS.register("dann", label="DANN")
+@dataclass(eq=False, repr=False, kw_only=True)
+class DANN(GroupedEstimator):
+    """Domain-adversarial training: representations that a discriminator cannot tell groups apart by.
+
+    Args:
+        penalty: λ, the weight of the reversed gradient.
+        groups, group_by: as in :class:`~graphshift.methods.grouped.GroupedEstimator`.
+        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+    """
+
+    penalty: float = hparam(
+        1.0, ge=0, le=1e12, search=(0.01, 0.1, 1.0, 10.0), help="λ, the weight of the reversed gradient"
+    )
+
+    def make_method(self, backbone: Backbone) -> Method:
+        """DANN's training step."""
+        return DANNMethod(backbone, self)

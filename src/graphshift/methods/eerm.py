@@ -1,28 +1,114 @@
-"""EERM (Wu et al., ICLR 2022): Algorithm 1, in its order."""
+"""EERM (Wu et al., ICLR 2022): its objective, Algorithm 1 in its order, and its hyper-parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, Literal, TypeVar
+from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from graphshift.backbones import Backbone
+from graphshift.backbones.base import computed_once
+from graphshift.backbones.batchnorm import frozen_statistics, running_statistics
+from graphshift.core.arguments import check_types
 from graphshift.core.errors import GraphshiftError
-from graphshift.core.randomness import rng_state, set_rng_state
+from graphshift.core.hparams import hparam, hparams_of
+from graphshift.core.randomness import derive_seed, rng_state, set_rng_state
+from graphshift.core.registry import expected_one_of
 from graphshift.data.environment import Environment
-from graphshift.explorers import Change, Explorer, SharedRisk, View
+from graphshift.estimators.base import METHODS, Estimator
+from graphshift.explorers import AIMS, EXPLORERS, Change, Explorer, SharedRisk, View
 from graphshift.graph.graph import Graph
-from graphshift.methods.risks import difference_rewards, eerm_objective, objective_weights, variance
 from graphshift.training.method import Method
 
 Result = TypeVar("Result")
 
 _MOST_THREADS = 16
+
+
+def variance(risks: Tensor) -> Tensor:
+    """J_1 = Var({L_k}) = Σ_k (L_k − L̄)² / (K − 1), the reward of every explorer (Eq. 5; Alg. 1, line 5).
+
+    Args:
+        risks: the risks of all views, ``[K]``, K at least 2.
+    """
+    _check_risks(risks)
+    return risks.var(correction=1)
+
+
+def eerm_objective(risks: Tensor, beta: float) -> Tensor:
+    """J_2 = Var({L_k}) + (β / K) Σ_k L_k: what the GNN minimises (Eq. 5; Alg. 1, line 8).
+
+    Args:
+        risks: the risks of all views, ``[K]``, K at least 2.
+        beta: β, the weight of the mean.
+    """
+    return variance(risks) + beta * risks.mean()
+
+
+def objective_weights(risks: Tensor, beta: float) -> Tensor:
+    """c_k = 2 (L_k − L̄) / (K − 1) + β / K, so that ∇J_2 = Σ_k c_k ∇L_k.
+
+    With the weights known, views can be processed one at a time with the memory of one view.
+
+    Args:
+        risks: the risks of all views, ``[K]``, K at least 2; taken as constants.
+        beta: β.
+    """
+    _check_risks(risks)
+    risks = risks.detach()
+    return 2 * (risks - risks.mean()) / (risks.numel() - 1) + beta / risks.numel()
+
+
+def difference_rewards(risks: Tensor) -> Tensor:
+    """D_k = Var({L}) − Var({L} without L_k): what view k adds to the variance.
+
+    The second term does not depend on explorer k's actions, so it is a baseline: the expected policy gradient equals
+    that of the shared reward Var({L}), with less noise from the other explorers. (The variance of a single risk, which
+    remains for K = 2, is taken as 0.)
+
+    Args:
+        risks: the risks of all views, ``[K]``, K at least 2.
+
+    Returns:
+        ``[K]`` rewards.
+    """
+    _check_risks(risks)
+    k = risks.numel()
+    deviation = risks.detach() - risks.detach().mean()
+    total = deviation.square().sum()
+    if k == 2:
+        return total.expand(2)
+    # Leaving out k shifts the mean by −d_k / (K − 1): the remaining squares sum to total − d_k² K / (K − 1).
+    without = (total - deviation.square() * k / (k - 1)) / (k - 2)
+    return total / (k - 1) - without
+
+
+def score_function_loss(log_prob: Tensor, reward: Tensor | float) -> Tensor:
+    """−R · log p(actions): its gradient is the REINFORCE estimate, negated (Appendix A).
+
+    For explorers whose log-probability is an autograd tensor; the built-in one computes the same gradient by hand.
+
+    Args:
+        log_prob: log p of the drawn actions, a scalar that requires a gradient.
+        reward: R, a constant.
+    """
+    # A plain number stays one: as a tensor it would be rounded to float32.
+    return -(reward.detach() if isinstance(reward, Tensor) else reward) * log_prob
+
+
+def _check_risks(risks: Tensor) -> None:
+    if risks.dim() != 1 or risks.numel() < 2:
+        raise GraphshiftError(
+            f"risks have shape {list(risks.shape)}; expected [K] with K at least 2: one risk has no variance."
+        )
 
 
 class EERMMethod(Method):
@@ -33,73 +119,38 @@ class EERMMethod(Method):
 
     Args:
         backbone: the GNN.
-        make_explorer: makes the explorer of environment m and view k: ``make_explorer(m, k)``.
-        explorers: K, at least 2.
-        inner_steps: T, the explorers' steps for one step of the GNN.
-        beta: β, the weight of the mean risk.
-        beta_end: None keeps β constant. A number moves it in a straight line from ``beta`` at the first epoch to this
-            value at the last (the authors' code grows it tenfold on Twitch).
-        credit: the explorers' reward. ``"shared"``: every explorer gets J_1 = Var({L}) (Alg. 1, line 6).
-            ``"difference"``: explorer k gets Var({L}) − Var({L} without L_k), which has the same expected gradient.
-        reset_explorers: forget what the explorers learned at every step, as the authors' code does on Cora, Photo and
-            Arxiv; the GNN then sees next to nothing of it. The paper's Algorithm 1 never resets.
-        low_memory: process views one at a time with the memory of one, at the cost of a second forward pass, and let
-            deep backbones compute blocks of layers twice. The gradient is the same.
-        lr, weight_decay, clip: as in :class:`Method`.
+        hparams: the hyper-parameters.
+        make_explorer: makes the explorer of environment m and view k: ``make_explorer(m, k)``; None for those that the
+            hyper-parameters ask for.
     """
 
     def __init__(
-        self,
-        backbone: Backbone,
-        make_explorer: Callable[[int, int], Explorer],
-        *,
-        explorers: int = 3,
-        inner_steps: int = 1,
-        beta: float = 1.0,
-        beta_end: float | None = None,
-        credit: str = "shared",
-        reset_explorers: bool = False,
-        low_memory: bool = False,
-        lr: float = 0.01,
-        weight_decay: float = 1e-3,
-        clip: float | None = None,
+        self, backbone: Backbone, hparams: EERM, make_explorer: Callable[[int, int], Explorer] | None = None
     ) -> None:
-        super().__init__(backbone, lr=lr, weight_decay=weight_decay, clip=clip)
-        if explorers < 2:
-            raise GraphshiftError(
-                f"explorers is {explorers}; EERM needs at least 2: the variance of one view's risk is not defined. "
-                "For training without explorers use ERM."
-            )
-        if inner_steps < 1:
-            raise GraphshiftError(f"inner_steps is {inner_steps}; expected at least 1.")
-        if credit not in ("shared", "difference"):
-            raise GraphshiftError(f"credit is {credit!r}; expected 'shared' or 'difference'.")
-        self.make_explorer, self.num_explorers, self.inner_steps = make_explorer, explorers, inner_steps
-        self.beta, self.beta_end = beta, beta_end
-        self.credit, self.reset_explorers, self.low_memory = credit, reset_explorers, low_memory
-        backbone.save_memory = low_memory
-        #: The K explorers of each environment.
-        self.explorers: list[list[Explorer]] = []
-        self._homes: list[Graph] = []
+        super().__init__(backbone, hparams)
+        self.hparams, self.make_explorer = hparams, make_explorer or hparams.make_explorer
+        backbone.save_memory = hparams.low_memory
+        self._met: WeakKeyDictionary[Environment, _Met] = WeakKeyDictionary()
+        self._count = 0
         self._pool: ThreadPoolExecutor | None = None
 
     def step(self, environments: Sequence[Environment], progress: float) -> dict[str, float]:
         """One pass of Algorithm 1's outer loop: T steps of the explorers, one of the GNN."""
-        self._meet(environments)
+        self.meet(environments)
         self.backbone.train()
-        if self.reset_explorers:
-            for explorer in self._all_explorers():
+        if self.hparams.reset_explorers:
+            for explorer in self._explorers(environments):
                 explorer.reset()
         # θ is fixed until line 9, so what needs no edges is computed once for all T · K views.
         stems = [self.backbone.stem(environment.x) for environment in environments]
         self._keep_statistics(environments, stems)
-        for _ in range(self.inner_steps - 1):  # t = 1 … T − 1
+        for _ in range(self.hparams.inner_steps - 1):  # t = 1 … T − 1
             self._explore(environments, stems)
-        beta = self.beta if self.beta_end is None else self.beta + (self.beta_end - self.beta) * progress
+        beta = self._beta(progress)
         views = self._propose(environments, stems)  # t = T, line 4
-        backward = self._backward_one_view_at_a_time if self.low_memory else self._backward
+        backward = self._backward_one_view_at_a_time if self.hparams.low_memory else self._backward
         risks = backward(environments, stems, views, beta)
-        self._learn(views, risks)  # lines 5 and 6
+        self._learn(environments, views, risks)  # lines 5 and 6
         self.descend()  # line 9, on this iteration's risks
         return {
             "loss": float(eerm_objective(risks, beta)),
@@ -120,7 +171,7 @@ class EERMMethod(Method):
 
         The GNN stays as it is.
         """
-        self._meet(environments)
+        self.meet(environments)
         self.backbone.train()
         return self._explore(environments, self._stems_only(environments))
 
@@ -136,53 +187,62 @@ class EERMMethod(Method):
     def _explore(self, environments: Sequence[Environment], stems: Sequence[Tensor]) -> tuple[list[list[View]], Tensor]:
         views = self._propose(environments, stems)
         risks = self._risks_only(environments, stems, views)
-        self._learn(views, risks)
+        self._learn(environments, views, risks)
         return views, risks
 
     def state(self) -> dict[str, Tensor]:
         """The GNN, its optimiser, and every explorer."""
         state = super().state()
-        for m, row in enumerate(self.explorers):
-            for k, explorer in enumerate(row):
-                state |= {f"explorer.{m}.{k}.{name}": tensor for name, tensor in explorer.state().items()}
+        for met in sorted(self._met.values(), key=lambda one: one.number):
+            for k, explorer in enumerate(met.explorers):
+                state |= {f"explorer.{met.number}.{k}.{name}": tensor for name, tensor in explorer.state().items()}
         return state
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Takes back what :meth:`state` gave."""
+        """Restores what :meth:`state` gave. The environments are met before, in the same order."""
         super().load_state(state)
         parts: dict[tuple[int, int], dict[str, Tensor]] = {}
         for name, tensor in state.items():
             if name.startswith("explorer."):
                 _, m, k, rest = name.split(".", maxsplit=3)
                 parts.setdefault((int(m), int(k)), {})[rest] = tensor
-        if parts:
-            self._make_explorers(1 + max(i for i, _ in parts))
+        met = {one.number: one for one in self._met.values()}
         for (i, j), part in parts.items():
-            self.explorers[i][j].load_state(part)
+            met[i].explorers[j].load_state(part)
 
-    def _meet(self, environments: Sequence[Environment]) -> None:
-        if len(self.explorers) != len(environments):
-            self._make_explorers(len(environments))
-        if len(self._homes) != len(environments):
+    def meet(self, environments: Sequence[Environment]) -> None:
+        """Makes the explorers of environments that are new. They belong to the environment, not to its place."""
+        for environment in environments:
+            if environment in self._met:
+                continue
             # Explorers work on the CPU, where their 64-bit keys are at home; views move to the backbone's device.
-            self._homes = [environment.graph.to(torch.device("cpu")) for environment in environments]
-            for home in self._homes if self.low_memory else ():
+            home = environment.graph.to(torch.device("cpu"))
+            if self.hparams.low_memory:
                 home.pattern  # noqa: B018  # views are made from it; the keys beside it are not needed
                 home.forget()
+            row = [self.make_explorer(self._count, k) for k in range(self.hparams.views)]
+            self._met[environment] = _Met(self._count, home, row)
+            self._count += 1
 
-    def _make_explorers(self, count: int) -> None:
-        self.explorers = [[self.make_explorer(m, k) for k in range(self.num_explorers)] for m in range(count)]
+    def explorers_of(self, environment: Environment) -> list[Explorer]:
+        """The K explorers of an environment that was met."""
+        return self._met[environment].explorers
 
-    def _all_explorers(self) -> list[Explorer]:
-        return [explorer for row in self.explorers for explorer in row]
+    def _explorers(self, environments: Sequence[Environment]) -> list[Explorer]:
+        return [explorer for environment in environments for explorer in self._met[environment].explorers]
+
+    def _beta(self, progress: float) -> float:
+        start, end = self.hparams.beta, self.hparams.beta_end
+        return start if end is None else start + (end - start) * progress
 
     def _changes_features(self) -> bool:
-        return any(explorer.changes_features for explorer in self._all_explorers())
+        return any(explorer.changes_features for met in self._met.values() for explorer in met.explorers)
 
     def _propose(self, environments: Sequence[Environment], stems: Sequence[Tensor]) -> list[list[View]]:
         views = []
         kept = running_statistics if self._changes_features() else frozen_statistics  # as views are measured
-        for environment, stem, home, row in zip(environments, stems, self._homes, self.explorers, strict=True):
+        for environment, stem in zip(environments, stems, strict=True):
+            home, row = self._met[environment].home, self._met[environment].explorers
 
             def risk(
                 graph: Graph, change: Change | None = None, environment: Environment = environment, stem: Tensor = stem
@@ -213,7 +273,7 @@ class EERMMethod(Method):
         with running_statistics(self.backbone) if self._changes_features() else nullcontext():
             h = stem if view.change is None else self.backbone.stem(view.change(environment.x))
             risk = environment.risk(self.backbone.propagate(h, view.graph.to(stem.device)))
-        if self.low_memory:
+        if self.hparams.low_memory:
             view.forget()
         return risk
 
@@ -229,13 +289,13 @@ class EERMMethod(Method):
         with torch.no_grad(), frozen_statistics(self.backbone):
             return self._risks(environments, stems, views)
 
-    def _learn(self, views: Sequence[Sequence[View]], risks: Tensor) -> None:
-        if not any(explorer.learns for explorer in self._all_explorers()):
+    def _learn(self, environments: Sequence[Environment], views: Sequence[Sequence[View]], risks: Tensor) -> None:
+        explorers = self._explorers(environments)
+        if not any(explorer.learns for explorer in explorers):
             return
-        shared = self.credit == "shared"
+        shared = self.hparams.credit == "shared"
         rewards = variance(risks.detach()).expand(risks.numel()) if shared else difference_rewards(risks)
         proposed = [view for row in views for view in row]
-        explorers = self._all_explorers()
         triples = zip(explorers, proposed, rewards.tolist(), strict=True)
         self._together(explorers, [partial(explorer.learn, view, reward) for explorer, view, reward in triples])
 
@@ -264,42 +324,117 @@ class EERMMethod(Method):
         return risks
 
 
-@contextmanager
-def computed_once(backbone: Backbone) -> Iterator[None]:
-    """Explorers that ask for the risk watch its forward pass, which must not happen again on the way back."""
-    before, backbone.save_memory = backbone.save_memory, False
-    try:
-        yield
-    finally:
-        backbone.save_memory = before
+@dataclass
+class _Met:
+    """An environment that was met: its number in checkpoints, its graph on the CPU, its K explorers."""
+
+    number: int
+    home: Graph
+    explorers: list[Explorer]
 
 
-@contextmanager
-def frozen_statistics(module: nn.Module) -> Iterator[None]:
-    """Forward passes that only look leave the running statistics of batch normalisation as they are."""
-    norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._NormBase)]
-    norms = [norm for norm in norms if norm.training and norm.track_running_stats]
-    for norm in norms:
-        norm.track_running_stats = False
-    try:
-        yield
-    finally:
-        for norm in norms:
-            norm.track_running_stats = True
+@METHODS.register("eerm", label="EERM")
+@dataclass(eq=False, repr=False, kw_only=True)
+class EERM(Estimator):
+    """Explore-to-Extrapolate Risk Minimization (Wu et al., ICLR 2022).
 
+    K explorers edit the graph to make virtual environments whose risks differ as much as possible; the GNN minimises
+    the variance of these risks plus β times their mean (Eq. 5, Algorithm 1).
 
-@contextmanager
-def running_statistics(module: nn.Module) -> Iterator[None]:
-    """Batch normalisation by the statistics kept from the graphs as they are, which is what a shifted graph meets.
+    Args:
+        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+        explorer: ``"reinforce"`` (the paper's), ``"random"``, ``"drop-edge"`` or ``"add-edge"`` (controls),
+            ``"gradient"``, ``"features"`` or ``"mixed"`` (ours: follow the risk's gradient), or a function
+            ``seed -> Explorer``.
+        explorer_options: options of the named explorer, such as ``{"candidates": 20}`` for ``"gradient"``.
+        views: K, at least 2.
+        edits_per_node: s.
+        inner_steps: T.
+        beta: β.
+        beta_end: None keeps β constant; a number moves it there in a straight line over training (the authors' code
+            grows it tenfold on Twitch).
+        explorer_lr: learning rate of the explorers.
+        explorer_optimizer: ``"adam"`` or ``"sgd"``.
+        explorer_weight_decay: of the explorers' logits.
+        explorer_baseline: decay of a running mean of rewards that is subtracted from the reward; None for none (the
+            paper).
+        credit: the explorers' reward. ``"shared"`` (the paper): each gets J_1 = Var({L}) (Alg. 1, line 6).
+            ``"difference"``: explorer k gets Var({L}) − Var({L} without L_k), which has the same expected gradient.
+        reset_explorers: forget what the explorers learned at every epoch, as the authors' code does on Cora, Photo and
+            Arxiv. Algorithm 1 never resets.
+        directed_edits: flip one direction of an undirected edge, as in the paper's formula.
+        low_memory: process one view at a time, with a second forward pass, and let deep backbones compute blocks of
+            layers twice. The gradient is the same.
 
-    By its own, a view whose columns are all shifted alike would not differ from the graph at all.
+    >>> import graphshift as gs
+    >>> data = gs.load("planted-structure", nodes=100, tests=2)
+    >>> model = gs.EERM("sage", explorer="random", views=2, epochs=3).fit(data)
+    >>> sorted(model.score(data.tests))
+    ['T1', 'T2']
     """
-    norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._NormBase) and m.training]
-    norms = [norm for norm in norms if norm.running_mean is not None]
-    for norm in norms:
-        norm.training = False
-    try:
-        yield
-    finally:
-        for norm in norms:
-            norm.training = True
+
+    explorer: str | Callable[[int], Explorer] = hparam("reinforce", registry="explorer", help="what makes the views")
+    explorer_options: dict[str, Any] = hparam({}, help="options of the explorer, as candidates=20")
+    views: int = hparam(3, ge=2, le=1000, help="K, the number of views; at least 2")
+    edits_per_node: int = hparam(
+        5, ge=1, le=10_000, search=(1, 5, 10), needs="edits_edges", help="s, the edits drawn for each node"
+    )
+    inner_steps: int = hparam(1, ge=1, search=(1, 5), needs="learns", help="T, explorer steps for one step of the GNN")
+    beta: float = hparam(
+        1.0, ge=0, search=(0.2, 0.5, 1.0, 2.0, 3.0), help="β, the weight of the mean risk beside the variance"
+    )
+    beta_end: float | None = hparam(None, ge=0, help="value that β moves to in a straight line; none: constant")
+    explorer_lr: float = hparam(
+        0.005, ge=0, le=1e12, search=(0.0001, 0.001, 0.005, 0.01), needs="learns", help="learning rate of the explorers"
+    )
+    explorer_optimizer: Literal["adam", "sgd"] = hparam("adam", needs="learns", help="optimiser of the explorers")
+    explorer_weight_decay: float = hparam(
+        0.0, ge=0, le=1e6, needs="learns", help="weight decay of the explorers' logits"
+    )
+    explorer_baseline: float | None = hparam(
+        None, ge=0, lt=1, needs="learns", help="decay of the running-mean reward baseline"
+    )
+    credit: Literal["shared", "difference"] = hparam("shared", needs="learns", help="reward of an explorer")
+    reset_explorers: bool = hparam(False, needs="learns", help="forget what explorers learned at every epoch")
+    directed_edits: bool = hparam(False, needs="edits_edges", help="flip one direction of an undirected edge")
+    low_memory: bool = hparam(False, help="process one view at a time, with a second forward pass")
+
+    def make_method(self, backbone: Backbone) -> Method:
+        """EERM, with explorers by name or from a function."""
+        return EERMMethod(backbone, self)
+
+    def make_explorer(self, m: int, k: int) -> Explorer:
+        """Explorer k of training environment m; options that it does not have are refused."""
+        seed = derive_seed(self.seed, 2, m, k)
+        if not isinstance(self.explorer, str):
+            return self.explorer(seed)
+        offered: dict[str, Any] = {
+            "edits_per_node": self.edits_per_node,
+            "directed": self.directed_edits,
+            "seed": seed,
+            "lr": self.explorer_lr,
+            "optimizer": self.explorer_optimizer,
+            "weight_decay": self.explorer_weight_decay,
+            "baseline": self.explorer_baseline,
+            "aim": AIMS[k % 2],  # by turns: opposite aims differ most
+        }
+        make = EXPLORERS.find(self.explorer)
+        taken = inspect.signature(make).parameters  # a random explorer, say, has no learning rate
+        check_types(f"explorer {self.explorer!r}", make, self.explorer_options)
+        if unknown := [name for name in self.explorer_options if name not in taken]:
+            raise GraphshiftError(
+                f"explorer {self.explorer!r} has no option {unknown[0]!r}; {expected_one_of(unknown[0], list(taken))}"
+            )
+        chosen = {name: value for name, value in offered.items() if name in taken}
+        return make(**{**chosen, **self.explorer_options})
+
+    @classmethod
+    def idle(cls, name: str, values: Mapping[str, Any]) -> str:
+        """Why a hyper-parameter has no effect with the chosen explorer; empty if it has one."""
+        needed, explorer = hparams_of(cls)[name].needs, values.get("explorer", hparams_of(cls)["explorer"].default)
+        if not needed or not isinstance(explorer, str) or getattr(EXPLORERS.find(explorer), needed):
+            return ""
+        return f"explorer {explorer!r} does not {_ABILITIES[needed]}"
+
+
+_ABILITIES = {"learns": "learn", "edits_edges": "edit edges"}

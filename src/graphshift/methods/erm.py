@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
+from graphshift.backbones import Backbone
 from graphshift.data.environment import Environment
+from graphshift.estimators.base import METHODS, Estimator
 from graphshift.training.method import Method
 
 
@@ -21,3 +24,23 @@ class ERMMethod(Method):
         loss.backward()
         self.descend()
         return {"loss": float(loss.detach())}
+
+
+@METHODS.register("erm", label="ERM")
+@dataclass(eq=False, repr=False, kw_only=True)
+class ERM(Estimator):
+    """Empirical risk minimisation: the baseline.
+
+    Args:
+        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+
+    >>> import graphshift as gs
+    >>> data = gs.load("planted", nodes=100, tests=2)
+    >>> model = gs.ERM("gcn", epochs=3).fit(data)
+    >>> model.predict(data.tests[0]).shape
+    (100,)
+    """
+
+    def make_method(self, backbone: Backbone) -> Method:
+        """ERM's training step."""
+        return ERMMethod(backbone, self)

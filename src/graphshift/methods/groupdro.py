@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import log
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from graphshift.backbones import Backbone
-from graphshift.methods.grouped import Group, GroupedMethod
+from graphshift.core.hparams import hparam
+from graphshift.estimators.base import METHODS
+from graphshift.methods.grouped import Group, GroupedEstimator, GroupedMethod
+from graphshift.training.method import Method
 
 
 def groupdro_weights(log_weights: Tensor, risks: Tensor, rate: float) -> Tensor:
@@ -27,31 +30,51 @@ def groupdro_weights(log_weights: Tensor, risks: Tensor, rate: float) -> Tensor:
 
 
 class GroupDROMethod(GroupedMethod):
-    """The groups' risks with weights that move to the worst of them.
+    """The groups' risks with weights that move to the worst of them."""
 
-    Args:
-        backbone: the GNN.
-        group_lr: η, how fast weight moves.
-        others: as in :class:`GroupedMethod`.
-    """
+    hparams: GroupDRO
 
-    def __init__(self, backbone: Backbone, *, group_lr: float = 0.01, **others: Any) -> None:
-        super().__init__(backbone, **others)
-        self.group_lr = group_lr
-        self.log_weights: Tensor | None = None
+    def __init__(self, backbone: Backbone, hparams: GroupDRO) -> None:
+        super().__init__(backbone, hparams)
+        self.log_weights = torch.empty(0)
 
     def objective(self, groups: Sequence[Group], progress: float) -> tuple[Tensor, dict[str, float]]:
         """Σ_g q_g R_g."""
         risks = torch.stack([group.risk for group in groups])
-        before = torch.full_like(risks.detach(), -log(risks.numel())) if self.log_weights is None else self.log_weights
-        self.log_weights = groupdro_weights(before.to(risks.device), risks, self.group_lr)
-        return (self.log_weights.exp() * risks).sum(), {"worst_risk": float(risks.detach().max())}
+        if new := self.count - self.log_weights.numel():  # a group that was not met yet starts with an even share
+            even = torch.full((new,), -log(self.count), dtype=risks.dtype)
+            self.log_weights = torch.cat([self.log_weights.cpu(), even])
+        self.log_weights = self.log_weights.to(risks.device)
+        numbers = torch.tensor([group.number for group in groups], device=risks.device)
+        weights = groupdro_weights(self.log_weights[numbers], risks, self.hparams.group_lr)
+        self.log_weights = self.log_weights.index_copy(0, numbers, weights)
+        return (weights.exp() * risks).sum(), {"worst_risk": float(risks.detach().max())}
 
     def state(self) -> dict[str, Tensor]:
         """The GNN, its optimiser, and the groups' weights."""
-        return super().state() | ({} if self.log_weights is None else {"log_weights": self.log_weights})
+        return super().state() | {"log_weights": self.log_weights}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Takes back what :meth:`state` gave."""
+        """Restores what :meth:`state` gave."""
         super().load_state(state)
-        self.log_weights = state.get("log_weights")
+        self.log_weights = state["log_weights"]
+
+
+@METHODS.register("groupdro", label="GroupDRO")
+@dataclass(eq=False, repr=False, kw_only=True)
+class GroupDRO(GroupedEstimator):
+    """Group distributionally robust optimisation: the risks of groups, weighted towards the worst.
+
+    Args:
+        group_lr: η, how fast weight moves to the worst group.
+        groups, group_by: as in :class:`~graphshift.methods.grouped.GroupedEstimator`.
+        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+    """
+
+    group_lr: float = hparam(
+        0.01, ge=0, le=1e6, search=(0.001, 0.01, 0.1, 1.0), help="η, how fast GroupDRO turns to the worst group"
+    )
+
+    def make_method(self, backbone: Backbone) -> Method:
+        """GroupDRO's training step."""
+        return GroupDROMethod(backbone, self)

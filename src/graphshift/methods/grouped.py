@@ -5,15 +5,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
 from graphshift.backbones import Backbone
+from graphshift.core.hparams import hparam
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
-from graphshift.methods.groups import divided
+from graphshift.estimators.base import Estimator
+from graphshift.methods.groups import divided, grouping
 from graphshift.training.method import Method
 
 
@@ -22,12 +25,14 @@ class Group:
     """One group of nodes after the forward pass.
 
     Attributes:
+        number: of the group; it keeps it from step to step.
         task: what is predicted.
         output: ``[n, out_channels]``.
         representation: what the last layer was given, ``[n, width]``.
         labels: ``[n]``.
     """
 
+    number: int
     task: Task
     output: Tensor
     representation: Tensor
@@ -44,24 +49,24 @@ class GroupedMethod(Method):
 
     Args:
         backbone: the GNN.
-        groups: parts that each graph is divided into, where graphs are.
-        group_by: how.
-        lr, weight_decay, clip: as in :class:`Method`.
+        hparams: the hyper-parameters.
     """
 
-    def __init__(
-        self,
-        backbone: Backbone,
-        *,
-        groups: int = 4,
-        group_by: str = "auto",
-        lr: float = 0.01,
-        weight_decay: float = 1e-3,
-        clip: float | None = None,
-    ) -> None:
-        super().__init__(backbone, lr=lr, weight_decay=weight_decay, clip=clip)
-        self.groups, self.group_by = groups, group_by
-        self._divided: list[list[Tensor]] = []
+    def __init__(self, backbone: Backbone, hparams: GroupedEstimator) -> None:
+        super().__init__(backbone, hparams)
+        self.hparams = hparams
+        self._parts: WeakKeyDictionary[Environment, list[tuple[int, Tensor]]] = WeakKeyDictionary()
+        #: How many groups there are; each has a number that it keeps.
+        self.count = 0
+
+    def meet(self, environments: Sequence[Environment]) -> None:
+        """Divides environments that are new into groups. Groups belong to the environment, not to its place."""
+        new = [environment for environment in environments if environment not in self._parts]
+        if new:
+            by = grouping(environments, self.hparams.group_by)
+            for environment, parts in zip(new, divided(new, by, self.hparams.groups), strict=True):
+                self._parts[environment] = list(enumerate(parts, start=self.count))
+                self.count += len(parts)
 
     @abstractmethod
     def objective(self, groups: Sequence[Group], progress: float) -> tuple[Tensor, dict[str, float]]:
@@ -69,21 +74,35 @@ class GroupedMethod(Method):
 
     def step(self, environments: Sequence[Environment], progress: float) -> dict[str, float]:
         """One forward pass of every graph, one step on the objective of all groups."""
-        if len(self._divided) != len(environments):
-            self._divided = divided(environments, self.group_by, self.groups)
+        self.meet(environments)
         self.backbone.train()
-        groups = []
-        for environment, parts in zip(environments, self._divided, strict=True):
-            groups += self._passed(environment, parts)
+        groups = [group for environment in environments for group in self._passed(environment)]
         loss, numbers = self.objective(groups, progress)
         loss.backward()
         self.descend()
         return {"loss": float(loss.detach()), **numbers}
 
-    def _passed(self, environment: Environment, parts: Sequence[Tensor]) -> list[Group]:
+    def _passed(self, environment: Environment) -> list[Group]:
         assert environment.y is not None  # training graphs have labels
+        task, y = environment.task, environment.y
         hidden, output = self.backbone.represent(self.backbone.stem(environment.x), environment.graph)
-        return [Group(environment.task, output[n], hidden[n], environment.y[n]) for n in parts]
+        return [Group(number, task, output[n], hidden[n], y[n]) for number, n in self._parts[environment]]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GroupedEstimator(Estimator):
+    """The hyper-parameters of methods that compare groups of nodes.
+
+    Args:
+        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+        groups: parts that each training graph is divided into, where graphs are divided.
+        group_by: how; see :func:`~graphshift.methods.groups.divided`.
+    """
+
+    groups: int = hparam(4, ge=2, le=100_000, help="parts that a training graph is divided into, as environments")
+    group_by: Literal["auto", "graphs", "degree", "features", "time"] = hparam(
+        "auto", help="how; auto: graphs if there are several, else degree"
+    )
 
 
 def penalised(risk: Tensor, penalty: Tensor, weight: float) -> Tensor:
@@ -98,18 +117,9 @@ def penalised(risk: Tensor, penalty: Tensor, weight: float) -> Tensor:
 
 
 class PenalisedMethod(GroupedMethod):
-    """The mean risk of the groups and λ times a penalty.
+    """The mean risk of the groups and λ times a penalty, which counts after the share ``anneal`` of training."""
 
-    Args:
-        backbone: the GNN.
-        penalty: λ.
-        anneal: the share of training before the penalty counts.
-        others: as in :class:`GroupedMethod`.
-    """
-
-    def __init__(self, backbone: Backbone, *, penalty: float = 1.0, anneal: float = 0.0, **others: Any) -> None:
-        super().__init__(backbone, **others)
-        self.penalty, self.anneal = penalty, anneal
+    hparams: PenalisedEstimator
 
     @abstractmethod
     def penalty_of(self, groups: Sequence[Group], risks: Tensor) -> Tensor:
@@ -119,5 +129,18 @@ class PenalisedMethod(GroupedMethod):
         """See :func:`penalised`."""
         risks = torch.stack([group.risk for group in groups])
         risk, penalty = risks.mean(), self.penalty_of(groups, risks)
-        loss = penalised(risk, penalty, self.penalty if progress >= self.anneal else 0.0)
+        loss = penalised(risk, penalty, self.hparams.penalty if progress >= self.hparams.anneal else 0.0)
         return loss, {"risk": float(risk.detach()), "penalty": float(penalty.detach())}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PenalisedEstimator(GroupedEstimator):
+    """The hyper-parameters of methods with a penalty.
+
+    Args:
+        penalty: λ.
+        anneal: the share of training before the penalty counts.
+    """
+
+    penalty: float = hparam(1.0, ge=0, le=1e12, search=(0.01, 0.1, 1.0, 10.0), help="λ, the weight of the penalty")
+    anneal: float = hparam(0.0, ge=0, lt=1, help="share of training before the penalty counts")

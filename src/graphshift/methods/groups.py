@@ -19,28 +19,34 @@ from graphshift.graph.sparse import Sparse
 GROUPINGS = ("auto", "graphs", "degree", "features", "time")
 
 
-def divided(environments: Sequence[Environment], by: str = "auto", count: int = 4) -> list[list[Tensor]]:
+def grouping(environments: Sequence[Environment], by: str = "auto") -> str:
+    """What ``auto`` stands for with these training graphs: ``graphs`` if there are at least two, else ``degree``."""
+    if by not in GROUPINGS:
+        raise GraphshiftError(f"group_by is {by!r}; expected one of {', '.join(GROUPINGS)}.")
+    if by == "auto":
+        by = "graphs" if len(environments) > 1 else "degree"
+    if by == "graphs" and len(environments) < 2:
+        raise GraphshiftError(
+            "group_by is 'graphs' and there is one training graph; a method that compares groups needs at least two: "
+            "give more graphs, or group_by 'degree' or 'features'."
+        )
+    return by
+
+
+def divided(environments: Sequence[Environment], by: str, count: int = 4) -> list[list[Tensor]]:
     """For each environment the groups of its counted nodes, as indices.
 
     Args:
         environments: the training graphs.
         by: ``"graphs"``: each graph is a group. ``"degree"``: a graph's nodes in order of their degree, cut into
-            ``count`` parts of equal size (nodes of one degree may be parted, in the order of their numbers).
+            ``count`` parts of equal size (nodes of one degree may be separated, in the order of their numbers).
             ``"features"``: the same along the direction in which features vary most (the first principal component).
-            ``"time"``: the same in order of time, for graphs whose nodes have one.
-            ``"auto"``: by graphs if there are at least two, else by degree.
-        count: parts of each graph, where graphs are parted; a graph with fewer nodes has one for each.
+            ``"time"``: the same in order of time, for graphs whose nodes have one. See :func:`grouping` for
+            ``"auto"``.
+        count: parts of each graph, where graphs are divided; a graph with fewer nodes has one for each.
     """
-    if by not in GROUPINGS:
-        raise GraphshiftError(f"group_by is {by!r}; expected one of {', '.join(GROUPINGS)}.")
-    if by == "auto":
-        by = "graphs" if len(environments) > 1 else "degree"
+    by = grouping(environments, by) if by == "auto" else by
     if by == "graphs":
-        if len(environments) < 2:
-            raise GraphshiftError(
-                "group_by is 'graphs' and there is one training graph; a method that compares groups needs at least "
-                "two: give more graphs, or group_by 'degree' or 'features'."
-            )
         return [[environment.counted] for environment in environments]
     order = {"degree": _by_degree, "features": _by_features, "time": _by_time}[by]
     found = []

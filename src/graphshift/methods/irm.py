@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from graphshift.backbones import Backbone
+from graphshift.core.hparams import hparam
 from graphshift.data.tasks import Task
-from graphshift.methods.grouped import Group, PenalisedMethod
+from graphshift.estimators.base import METHODS
+from graphshift.methods.grouped import Group, PenalisedEstimator, PenalisedMethod
+from graphshift.training.method import Method
 
 
 def irm_penalty(output: Tensor, labels: Tensor, task: Task) -> Tensor:
@@ -25,14 +30,28 @@ def irm_penalty(output: Tensor, labels: Tensor, task: Task) -> Tensor:
 
 
 class IRMMethod(PenalisedMethod):
-    """The mean risk and λ times the mean penalty of the groups.
-
-    Args:
-        penalty: λ.
-        anneal: the share of training before the penalty counts.
-        others: as in :class:`GroupedMethod`.
-    """
+    """The mean risk and λ times the mean penalty of the groups."""
 
     def penalty_of(self, groups: Sequence[Group], risks: Tensor) -> Tensor:
         """The mean of the groups' penalties."""
         return torch.stack([irm_penalty(g.output, g.labels, g.task) for g in groups]).mean()
+
+
+@METHODS.register("irm", label="IRM")
+@dataclass(eq=False, repr=False, kw_only=True)
+class IRM(PenalisedEstimator):
+    """Invariant risk minimisation: the mean risk of groups and λ times the mean IRMv1 penalty.
+
+    Args:
+        penalty: λ.
+        anneal: the share of training before the penalty counts.
+        groups, group_by: as in :class:`~graphshift.methods.grouped.GroupedEstimator`.
+        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+    """
+
+    penalty: float = hparam(1.0, ge=0, le=1e12, search=(1.0, 10.0, 100.0, 1000.0), help="λ, the weight of the penalty")
+    anneal: float = hparam(0.0, ge=0, lt=1, search=(0.0, 0.1, 0.5), help="share of training before the penalty counts")
+
+    def make_method(self, backbone: Backbone) -> Method:
+        """IRM's training step."""
+        return IRMMethod(backbone, self)

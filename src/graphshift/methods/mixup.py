@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from graphshift.backbones import Backbone
+from graphshift.core.hparams import hparam
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
+from graphshift.estimators.base import METHODS, Estimator
 from graphshift.training.method import Method
 
 
@@ -31,25 +34,11 @@ def mixup_risk(output: Tensor, labels: Tensor, partner: Tensor, share: float, ta
 
 
 class MixupMethod(Method):
-    """Every node is mixed with another of its graph; λ ~ Beta(α, α) anew at every step.
+    """Every node is mixed with another of its graph; λ ~ Beta(α, α) is drawn anew at every step."""
 
-    Args:
-        backbone: the GNN.
-        mix: α.
-        lr, weight_decay, clip: as in :class:`Method`.
-    """
-
-    def __init__(
-        self,
-        backbone: Backbone,
-        *,
-        mix: float = 1.0,
-        lr: float = 0.01,
-        weight_decay: float = 1e-3,
-        clip: float | None = None,
-    ) -> None:
-        super().__init__(backbone, lr=lr, weight_decay=weight_decay, clip=clip)
-        self.mix = mix
+    def __init__(self, backbone: Backbone, hparams: Mixup) -> None:
+        super().__init__(backbone, hparams)
+        self.mix = hparams.mix
 
     def step(self, environments: Sequence[Environment], progress: float) -> dict[str, float]:
         """One step on the mean mixed risk of the training graphs."""
@@ -64,3 +53,22 @@ class MixupMethod(Method):
         loss.backward()
         self.descend()
         return {"loss": float(loss.detach())}
+
+
+@METHODS.register("mixup", label="Mixup")
+@dataclass(eq=False, repr=False, kw_only=True)
+class Mixup(Estimator):
+    """Mixup for graphs: nodes of a graph are mixed in pairs at the last hidden layer.
+
+    Args:
+        mix: α of Beta(α, α), from which the share of a mixture is drawn.
+        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+    """
+
+    mix: float = hparam(
+        1.0, ge=1e-3, le=1e6, search=(0.1, 0.2, 1.0, 2.0), help="α of the Beta distribution that Mixup draws from"
+    )
+
+    def make_method(self, backbone: Backbone) -> Method:
+        """Mixup's training step."""
+        return MixupMethod(backbone, self)

@@ -8,11 +8,15 @@ target as well and is left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from graphshift.methods.grouped import Group, PenalisedMethod
+from graphshift.backbones import Backbone
+from graphshift.estimators.base import METHODS
+from graphshift.methods.grouped import Group, PenalisedEstimator, PenalisedMethod
+from graphshift.training.method import Method
 
 _ORDERS = 5
 
@@ -52,15 +56,27 @@ def _norm(difference: Tensor) -> Tensor:
 
 
 class SRGNNMethod(PenalisedMethod):
-    """The mean risk and λ times the mean discrepancy between a group and all groups together.
-
-    Args:
-        penalty: λ.
-        others: as in :class:`GroupedMethod`.
-    """
+    """The mean risk and λ times the mean discrepancy between a group and all groups together."""
 
     def penalty_of(self, groups: Sequence[Group], risks: Tensor) -> Tensor:
         """The mean discrepancy."""
         everyone = central_moments(torch.cat([group.representation for group in groups]))
         own = [central_moments(group.representation) for group in groups]
         return torch.stack([central_moment_discrepancy(moments, everyone) for moments in own]).mean()
+
+
+@METHODS.register("srgnn", label="SR-GNN")
+@dataclass(eq=False, repr=False, kw_only=True)
+class SRGNN(PenalisedEstimator):
+    """SR-GNN's regulariser: the mean risk of groups and λ times their central moment discrepancy.
+
+    Args:
+        penalty: λ.
+        anneal: the share of training before the penalty counts.
+        groups, group_by: as in :class:`~graphshift.methods.grouped.GroupedEstimator`.
+        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+    """
+
+    def make_method(self, backbone: Backbone) -> Method:
+        """SRGNN's training step."""
+        return SRGNNMethod(backbone, self)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from torch import Tensor
 
-from graphshift.methods.grouped import Group, PenalisedMethod
+from graphshift.backbones import Backbone
+from graphshift.core.hparams import hparam
+from graphshift.estimators.base import METHODS
+from graphshift.methods.grouped import Group, PenalisedEstimator, PenalisedMethod
+from graphshift.training.method import Method
 
 
 def variance_of_risks(risks: Tensor) -> Tensor:
@@ -19,14 +24,28 @@ def variance_of_risks(risks: Tensor) -> Tensor:
 
 
 class VRExMethod(PenalisedMethod):
-    """The mean risk and λ times the variance of the groups' risks.
-
-    Args:
-        penalty: λ.
-        anneal: the share of training before the penalty counts.
-        others: as in :class:`GroupedMethod`.
-    """
+    """The mean risk and λ times the variance of the groups' risks."""
 
     def penalty_of(self, groups: Sequence[Group], risks: Tensor) -> Tensor:
         """The variance of the risks."""
         return variance_of_risks(risks)
+
+
+@METHODS.register("vrex", label="V-REx")
+@dataclass(eq=False, repr=False, kw_only=True)
+class VREx(PenalisedEstimator):
+    """Risk extrapolation: the mean risk of groups and λ times the variance of their risks.
+
+    Args:
+        penalty: λ.
+        anneal: the share of training before the penalty counts.
+        groups, group_by: as in :class:`~graphshift.methods.grouped.GroupedEstimator`.
+        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+    """
+
+    penalty: float = hparam(1.0, ge=0, le=1e12, search=(1.0, 10.0, 100.0, 1000.0), help="λ, the weight of the penalty")
+    anneal: float = hparam(0.0, ge=0, lt=1, search=(0.0, 0.1, 0.5), help="share of training before the penalty counts")
+
+    def make_method(self, backbone: Backbone) -> Method:
+        """VREx's training step."""
+        return VRExMethod(backbone, self)

@@ -1,9 +1,10 @@
-"""The method interface: ``step`` and ``predict``. The trainer knows nothing else."""
+"""The method interface: ``step`` and ``predict``. The training loop knows nothing else of a method."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -12,29 +13,40 @@ from graphshift.backbones import Backbone
 from graphshift.data.environment import Environment
 
 
+class OptimizerHparams(Protocol):
+    """The hyper-parameters that every method has: those of AdamW."""
+
+    lr: float
+    weight_decay: float
+    clip: float | None
+
+
 class Method(ABC):
     """Turns environments into one training step.
 
     Args:
-        backbone: the GNN; it is trained in place, by AdamW.
-        lr: α_f, the learning rate.
-        weight_decay: of the GNN.
-        clip: scales gradients down to this norm; None leaves them.
+        backbone: the GNN. It is trained in place, by AdamW.
+        hparams: the hyper-parameters: the estimator of this method, such as ``ERM(lr=0.001)``.
     """
 
-    def __init__(
-        self, backbone: Backbone, *, lr: float = 0.01, weight_decay: float = 1e-3, clip: float | None = None
-    ) -> None:
-        self.backbone, self.clip = backbone, clip
-        self.optimizer = torch.optim.AdamW(backbone.parameters(), lr=lr, weight_decay=weight_decay)
+    def __init__(self, backbone: Backbone, hparams: OptimizerHparams) -> None:
+        self.backbone, self.clip = backbone, hparams.clip
+        self.optimizer = torch.optim.AdamW(backbone.parameters(), lr=hparams.lr, weight_decay=hparams.weight_decay)
+
+    def meet(self, environments: Sequence[Environment]) -> None:  # noqa: B027 (most methods keep nothing)
+        """Prepares what belongs to each environment. Steps do this themselves; here the order is fixed beforehand.
+
+        Args:
+            environments: all training environments, in the order that checkpoints number them by.
+        """
 
     @abstractmethod
     def step(self, environments: Sequence[Environment], progress: float) -> dict[str, float]:
-        """One step of training on all environments.
+        """One step of training on one batch.
 
         Args:
-            environments: the training environments, the same at every step.
-            progress: how much of training has passed: 0 at the first step, 1 at the last.
+            environments: the batch: training environments, all of them or some.
+            progress: how much of training has passed: 0 in the first epoch, 1 in the last.
 
         Returns:
             Named numbers for the history; ``"loss"`` is among them.
@@ -47,14 +59,14 @@ class Method(ABC):
             return self.backbone(environment.x, environment.graph)
 
     def state(self) -> dict[str, Tensor]:
-        """All that is needed to go on exactly."""
+        """All that is needed to continue exactly."""
         state = {f"backbone.{name}": tensor for name, tensor in self.backbone.state_dict().items()}
         for index, slots in self.optimizer.state_dict()["state"].items():
             state |= {f"optimizer.{index}.{name}": tensor for name, tensor in slots.items()}
         return state
 
     def load_state(self, state: dict[str, Tensor]) -> None:
-        """Takes back what :meth:`state` gave."""
+        """Restores what :meth:`state` gave."""
         self.backbone.load_state_dict(
             {name.removeprefix("backbone."): t for name, t in state.items() if name.startswith("backbone.")}
         )

@@ -1,69 +1,126 @@
-"""Which epoch is kept: the named rules, what each looks at, and how it scores the model of an epoch."""
+"""Selection rules: which epoch is kept. A rule is one function below; ``SELECTIONS`` has them by name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
 import torch
 
 from graphshift.backbones import Backbone
+from graphshift.backbones.base import computed_once
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import derive_seed
+from graphshift.core.registry import Registry
 from graphshift.data.environment import Environment
 from graphshift.explorers import Gradient, SharedRisk
 from graphshift.graph.graph import Graph
-from graphshift.methods import Method
-from graphshift.methods.eerm import computed_once
-
-#: The named rules for choosing the epoch whose weights are kept.
-SELECTIONS: dict[str, str] = {
-    "val": "best mean score on the validation environments (the paper's rule)",
-    "explored": "best mean score on the validation environments after edits that raise the risk there",
-    "id_val": "best mean score on a fifth of the training nodes, held out from training",
-    "oracle": "best mean score on the test environments: an upper bound, never a result to compare with",
-    "last": "the last epoch; nothing is selected",
-}
+from graphshift.training.loop import Selection
+from graphshift.training.method import Method
 
 _HELD_OUT = 0.2
 
 
-def selection_environments(
-    rule: str, train: Sequence[Environment], val: Sequence[Environment], tests: Sequence[Environment], seed: int
-) -> tuple[list[Environment], list[Environment]]:
-    """The environments to train on and to select by, for a named rule of :data:`SELECTIONS`."""
-    if rule not in SELECTIONS:
-        raise GraphshiftError(f"selection is {rule!r}; expected one of {', '.join(SELECTIONS)}.")
-    if rule == "last":
-        return list(train), []
-    if rule == "id_val":
-        pairs = [_hold_out(environment, derive_seed(seed, 1, i)) for i, environment in enumerate(train)]
-        return [kept for kept, _ in pairs], [held for _, held in pairs]
-    chosen = tests if rule == "oracle" else val
-    if not chosen:
-        needed = "test environments: pass `tests`" if rule == "oracle" else "validation environments: pass `val`"
+@dataclass(frozen=True)
+class Roles:
+    """The environments of a fit by role, and its seed."""
+
+    train: Sequence[Environment]
+    val: Sequence[Environment]
+    tests: Sequence[Environment]
+    seed: int
+
+
+@dataclass(frozen=True)
+class SelectionRule:
+    """A named rule that chooses the epoch.
+
+    Attributes:
+        name: as in ``selection="val"``.
+        split: gives the environments to train on and those to select by.
+        help: one line.
+        score: how the model of an epoch is scored; the mean score if None is given.
+        shares_training: whether it leaves the training environments as they are, so that rules can share a training.
+        uses_tests: whether it looks at test labels: an upper bound, never a result to compare with.
+    """
+
+    name: str
+    split: Callable[[Roles], tuple[Sequence[Environment], Sequence[Environment]]]
+    help: str
+    score: Callable[[Method, Sequence[Environment], int], float | None] | None = None
+    shares_training: bool = True
+    uses_tests: bool = False
+
+    def prepare(self, roles: Roles, device: torch.device) -> tuple[list[Environment], Selection]:
+        """The training environments and the selection for :func:`graphshift.training.loop.train`, on a device."""
+        train, chosen = self.split(roles)
+        return [e.to(device) for e in train], Selection([e.to(device) for e in chosen], self.score or mean_score)
+
+
+#: Every selection rule by name.
+SELECTIONS: Registry[SelectionRule] = Registry("selection", "graphshift.training.selection", SelectionRule)
+
+
+def mean_score(method: Method, environments: Sequence[Environment], epoch: int) -> float | None:
+    """The mean score of the present model; None where its predictions are not finite."""
+    outputs = [method.predict(environment) for environment in environments]
+    if not all(bool(torch.isfinite(output).all()) for output in outputs):
+        return None
+    return fmean(e.score(output) for e, output in zip(environments, outputs, strict=True))
+
+
+def explored_score(method: Method, environments: Sequence[Environment], epoch: int) -> float | None:
+    """The mean score of the present model after edits that raise its risk: its score where shortcuts break.
+
+    Validation data near the training data prefer the model that relies on shortcuts most. So the pairs that the model
+    relies on most, to first order, are flipped first (see :func:`adversarially_edited`). A backbone that does not use
+    edges has the plain score.
+    """
+    edited = [adversarially_edited(method.backbone, e, derive_seed(epoch, i)) for i, e in enumerate(environments)]
+    return mean_score(method, edited, epoch)
+
+
+@SELECTIONS.register("val", help="best mean score on the validation environments (the paper's rule)")
+def _by_validation(roles: Roles) -> tuple[Sequence[Environment], Sequence[Environment]]:
+    return roles.train, _needed(roles.val, "val", "validation environments: pass `val`")
+
+
+@SELECTIONS.register(
+    "explored",
+    help="best mean score on the validation environments after edits that raise the risk",
+    score=explored_score,
+)
+def _by_explored_validation(roles: Roles) -> tuple[Sequence[Environment], Sequence[Environment]]:
+    return roles.train, _needed(roles.val, "explored", "validation environments: pass `val`")
+
+
+@SELECTIONS.register(
+    "id_val", help="best mean score on a fifth of the training nodes, held out from training", shares_training=False
+)
+def _by_held_out_nodes(roles: Roles) -> tuple[Sequence[Environment], Sequence[Environment]]:
+    pairs = [_hold_out(environment, derive_seed(roles.seed, 1, i)) for i, environment in enumerate(roles.train)]
+    return [kept for kept, _ in pairs], [held for _, held in pairs]
+
+
+@SELECTIONS.register(
+    "oracle", help="best mean score on the test environments: an upper bound, not a result", uses_tests=True
+)
+def _by_tests(roles: Roles) -> tuple[Sequence[Environment], Sequence[Environment]]:
+    return roles.train, _needed(roles.tests, "oracle", "test environments: pass `tests`")
+
+
+@SELECTIONS.register("last", help="the last epoch; nothing is selected", shares_training=False)
+def _last(roles: Roles) -> tuple[Sequence[Environment], Sequence[Environment]]:
+    return roles.train, ()
+
+
+def _needed(environments: Sequence[Environment], rule: str, what: str) -> Sequence[Environment]:
+    if not environments:
         raise GraphshiftError(
-            f"selection {rule!r} needs {needed}, or choose selection 'id_val' (holds out training nodes) or 'last'."
+            f"selection {rule!r} needs {what}, or choose selection 'id_val' (holds out training nodes) or 'last'."
         )
-    return list(train), list(chosen)
-
-
-def further_rules(
-    rules: Iterable[str],
-    train: Sequence[Environment],
-    val: Sequence[Environment],
-    tests: Sequence[Environment],
-    device: torch.device,
-) -> dict[str, list[Environment]]:
-    """The environments of rules that share one training; ``id_val`` trains on other nodes, so it cannot."""
-    found = {}
-    for rule in rules:
-        if rule in ("id_val", "last"):
-            raise GraphshiftError(
-                f"also is {rule!r}; expected 'val', 'explored' or 'oracle', which leave training as it is."
-            )
-        found[rule] = [e.to(device) for e in selection_environments(rule, train, val, tests, 0)[1]]
-    return found
+    return environments
 
 
 def _hold_out(environment: Environment, seed: int) -> tuple[Environment, Environment]:
@@ -105,30 +162,11 @@ def _swap(order: torch.Tensor, a: int, b: int) -> None:
     order[[a, b]] = order[[b, a]]
 
 
-def mean_score(method: Method, environments: Sequence[Environment], epoch: int) -> float | None:
-    """The mean score of the present model; None where it predicts nothing that is finite."""
-    outputs = [method.predict(environment) for environment in environments]
-    if not all(bool(torch.isfinite(output).all()) for output in outputs):
-        return None
-    return fmean(e.score(output) for e, output in zip(environments, outputs, strict=True))
+def adversarially_edited(backbone: Backbone, environment: Environment, seed: int = 0) -> Environment:
+    """The environment after the edits of edges that raise a trained model's risk most, to first order.
 
-
-def explored_score(method: Method, environments: Sequence[Environment], epoch: int) -> float | None:
-    """The mean score of the present model after edits that raise its risk: what it is worth where shortcuts break.
-
-    Validation data near the training data choose the model that leans on shortcuts most. Here the pairs that the model
-    leans on most, to first order, are flipped first (see :func:`misled`). A backbone that does not look at edges has
-    the plain score.
-    """
-    edited = [misled(method.backbone, e, derive_seed(epoch, i)) for i, e in enumerate(environments)]
-    return mean_score(method, edited, epoch)
-
-
-def misled(backbone: Backbone, environment: Environment, seed: int = 0) -> Environment:
-    """The environment after the edits that raise a trained model's risk most, to first order.
-
-    At most as many pairs are flipped as there are edges: enough for models that lean on edges to part from those that
-    do not. (With a tenth of that they hardly do.)
+    At most as many pairs are flipped as there are edges. That is enough to separate models that rely on edges from
+    those that do not; a tenth of it is not.
 
     Args:
         backbone: the model.

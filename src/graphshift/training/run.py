@@ -1,0 +1,100 @@
+"""The folder of a training run: history, checkpoints, resume."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.storage import read_tensors, write_tensors, write_text
+
+#: Of the checkpoint's note; another one is refused.
+FORMAT = 2
+
+
+@dataclass
+class Run:
+    """A folder that a run can be resumed from: ``history.jsonl`` and ``checkpoint.safetensors``.
+
+    Args:
+        folder: made if need be.
+        every: seconds between checkpoints; 0 saves after every epoch.
+        begin: called when all was checked and training begins; what it makes ready is not touched before.
+    """
+
+    folder: Path
+    every: float = 30.0
+    begin: Callable[[], None] | None = None
+    _saved: float = field(default_factory=time.monotonic, init=False)
+
+    def __post_init__(self) -> None:
+        self.folder = Path(self.folder)
+
+    @property
+    def checkpoint(self) -> Path:
+        """The latest state of training."""
+        return self.folder / "checkpoint.safetensors"
+
+    @property
+    def history(self) -> Path:
+        """One line of JSON for each epoch."""
+        return self.folder / "history.jsonl"
+
+    def load(self) -> tuple[dict[str, Tensor], dict[str, Any], list[dict[str, Any]]] | None:
+        """The state, the note and the history of the latest checkpoint; None if there is none."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise GraphshiftError(f"{self.folder}: cannot be made: {error.strerror}.") from None
+        if self.begin is not None:
+            self.begin()
+        if not self.checkpoint.exists():
+            write_text(self.history, "")
+            return None
+        tensors, note = read_tensors(self.checkpoint)
+        if not isinstance(note, dict) or "epoch" not in note:
+            raise GraphshiftError(f"{self.checkpoint}: this is not a graphshift checkpoint; remove it to start again.")
+        if note.get("format") != FORMAT:
+            raise GraphshiftError(
+                f"{self.checkpoint}: the checkpoint's format is {note.get('format')} and this version of graphshift "
+                f"reads {FORMAT}; finish the run with the version that started it, or remove it to start again."
+            )
+        try:
+            lines = self.history.read_text(encoding="utf-8").splitlines(keepends=True)[: note["epoch"]]
+            rows = [json.loads(line) for line in lines]
+        except (OSError, ValueError) as error:
+            raise GraphshiftError(f"{self.history}: does not fit its checkpoint ({error}); start again.") from None
+        epochs = [row.get("epoch") if isinstance(row, dict) else None for row in rows]
+        if epochs != list(range(1, note["epoch"] + 1)):
+            raise GraphshiftError(
+                f"{self.history}: does not hold the epochs 1 to {note['epoch']} of its checkpoint; start again."
+            )
+        # Epochs after the checkpoint will be run again: drop their lines.
+        write_text(self.history, "".join(lines))  # at once: a kill while it is rewritten must not lose it
+        return tensors, note, rows
+
+    def record(self, row: dict[str, Any]) -> None:
+        """Adds an epoch to the history."""
+        try:
+            with self.history.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+        except OSError as error:
+            raise GraphshiftError(f"{self.history}: cannot be written: {error.strerror}.") from None
+
+    def is_due(self) -> bool:
+        """Whether it is time for a checkpoint."""
+        return time.monotonic() - self._saved >= self.every
+
+    def save(self, tensors: dict[str, Tensor], note: dict[str, Any]) -> None:
+        """Writes a checkpoint; the history reaches the disk before it."""
+        with self.history.open("rb") as file:
+            os.fsync(file.fileno())
+        write_tensors(self.checkpoint, tensors, {"format": FORMAT, **note})
+        self._saved = time.monotonic()
