@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphshift.cli.options import SHORT, DataDir, Force, Json, Options, dataset_options, pairs, read_toml, toml_dataset
+from graphshift.cli.options import DataDir, Force, Json, Options, dataset_options, pairs, read_toml, toml_dataset
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
@@ -166,8 +166,8 @@ def _plan(
     data_dir: Path | None,
 ) -> Plan:
     from graphshift.backbones import BACKBONES
-    from graphshift.estimators import METHODS
     from graphshift.explorers import EXPLORERS
+    from graphshift.methods import METHODS
     from graphshift.studies import RULES, Plan, crossed_arms, space_from_table
 
     common: dict[str, Any] = {}
@@ -217,18 +217,18 @@ def toml_study(path: Path, instead: Mapping[str, str]) -> tuple[str, dict[str, A
 
 
 def _settings(given: dict[str, Any], where: str, instead: Mapping[str, str]) -> dict[str, Any]:
-    """Settings by their full names, checked; those that make arms are refused."""
-    from graphshift.estimators.settings import Settings, validated
+    """Settings by their full names; those that make arms are refused. Their values are checked with the arms."""
+    from graphshift.core.registry import expected_one_of
+    from graphshift.estimators.settings import refuse_renamed, setting_names, short_names
 
-    aliases = {short: long for long, short in SHORT.items()}
-    found = {aliases.get(name, name): value for name, value in given.items()}
+    refuse_renamed(given, where=where)
+    found = {short_names().get(name, name): value for name, value in given.items()}
     for name in found:
         if name in instead:
             raise GraphshiftError(f"{where}{name} differs between arms or runs; give {instead[name]}.")
-        if name not in Settings.model_fields:
-            known = ", ".join(setting for setting in Settings.model_fields if setting not in instead)
-            raise GraphshiftError(f"{where}{name} is not a setting; the settings are {known}.")
-    validated(found, where=where)
+        if name not in setting_names():
+            known = [setting for setting in setting_names() if setting not in instead]
+            raise GraphshiftError(f"{where}{name} is not a setting; {expected_one_of(name, known)}")
     return found
 
 

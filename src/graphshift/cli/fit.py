@@ -10,19 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphshift.cli.options import (
-    SHORT,
-    DataDir,
-    Force,
-    Json,
-    MemoryLimit,
-    Options,
-    dataset_options,
-    pairs,
-    read_toml,
-    toml_dataset,
-    with_settings,
-)
+from graphshift.cli.flags import check_owners, given_settings, with_settings
+from graphshift.cli.options import DataDir, Force, Json, MemoryLimit, Options, dataset_options, read_toml, toml_dataset
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
@@ -61,10 +50,7 @@ def fit(
     from graphshift.training.loop import Interrupted
 
     limit = None if memory_limit is None else parse_size(memory_limit, where="--memory-limit")
-    given = {name: value for name, value in settings.items() if value is not None}
-    for name in ("backbone_options", "explorer_options"):
-        if name in given:
-            given[name] = pairs(given[name], "--" + name.removesuffix("s").replace("_", "-"))
+    given = given_settings(settings)
     if resume and force:
         raise GraphshiftError("--resume and --force: give one; the first goes on, the second starts anew.")
     if dataset is None:
@@ -91,26 +77,27 @@ def fit(
 
 
 def _request(dataset: str, given: dict[str, Any], option: list[str] | None, data_dir: Path | None) -> FitRequest:
-    from graphshift.estimators.settings import idle_settings, validated
+    from graphshift.estimators.settings import has_setting, make_estimator, short_names
     from graphshift.fitting.fit import FitRequest
 
     if not dataset.endswith(".toml"):
+        check_owners(given, given.get("method", "eerm"))
         return FitRequest(dataset, dataset_options(dataset, option, data_dir), given)
     path = Path(dataset)
     content = read_toml(path)
     name, options = toml_dataset(content, path)
-    aliases = {short: long for long, short in SHORT.items()}
-    filed = {aliases.get(k, k): v for k, v in content.items()}
-    validated(filed, where=f"{path}: ")
-    method = given.get("method", filed.get("method", "eerm"))
+    filed = {short_names().get(k, k): v for k, v in content.items()}
+    make_estimator(filed, where=f"{path}: ")
+    check_owners(given, given.get("method", filed.get("method", "eerm")))
     # What belongs to the file's choice does not belong to another that the command line makes instead.
-    idle = [k for k in filed if k in idle_settings(method, given.get("explorer"))]
+    chosen = {**filed, **given}
+    idle = [k for k in filed if k not in given and not has_setting(k, chosen)]
     for part, usual in (("backbone", None), ("explorer", "reinforce")):
         if f"{part}_options" in filed and given.get(part, filed.get(part, usual)) != filed.get(part, usual):
             idle.append(f"{part}_options")
     if idle := list(dict.fromkeys(idle)):
-        chosen = ", ".join([method, *(given[part] for part in ("backbone", "explorer") if part in given)])
-        print(f"graphshift: note: {path}: {', '.join(idle)}: {chosen} does not use them.", file=sys.stderr)
+        now = ", ".join(str(chosen[part]) for part in ("method", "backbone", "explorer") if part in given)
+        print(f"graphshift: note: {path}: {', '.join(idle)}: not used with {now}.", file=sys.stderr)
     merged = {k: v for k, v in filed.items() if k not in idle} | given
     return FitRequest(name, options | dataset_options(name, option, data_dir), merged)
 
@@ -119,15 +106,15 @@ def _resumed_request(
     resume: bool, out: Path | None, given: dict[str, Any], option: list[str] | None, data_dir: Path | None
 ) -> FitRequest:
     from graphshift.core.storage import read_json
-    from graphshift.estimators.settings import idle_settings
+    from graphshift.estimators.settings import has_setting, recorded_estimator
     from graphshift.fitting.fit import FitRequest
 
     if not resume or out is None:
         raise GraphshiftError("DATASET is missing; name a dataset or a TOML file, or give --out DIR --resume.")
     config = read_json(out / "config.json")
     try:
-        idle = idle_settings(config["settings"]["method"], config["settings"]["explorer"])
-        filed = {k: v for k, v in config["settings"].items() if k not in idle}
+        settings = recorded_estimator(config["settings"], where=f"{out / 'config.json'}: ").settings()
+        filed = {k: v for k, v in settings.items() if has_setting(k, settings)}
         name, options = str(config["dataset"]), dict(config["options"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise GraphshiftError(f"{out / 'config.json'}: field {error} is missing; this is no run to resume.") from None

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import tomllib
-import types
 import typing
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,46 +34,6 @@ MemoryLimit = Annotated[
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="replace what is there")]
-
-SHORT = {"hidden_channels": "hidden", "num_layers": "layers"}
-
-
-def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command an option for every field of Settings: one definition for Python, TOML and command line."""
-    from graphshift.estimators.settings import EERM_ONLY, OWNERS, Settings
-
-    signature = inspect.signature(command, eval_str=True)
-    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    for name, field in Settings.model_fields.items():
-        flag = "--" + SHORT.get(name, name).replace("_", "-")
-        kind, metavar = _option_type(field.annotation)
-        default = "none" if field.default is None else str(field.default)
-        text = field.description or ""
-        if name.endswith("_options"):
-            flag, default = flag.removesuffix("s"), "none"
-        panel = "EERM" if name in EERM_ONLY else "Other methods" if name in OWNERS else "Training"
-        if kind is bool:
-            option = typer.Option(flag, help=text, show_default="off", rich_help_panel=panel)
-        else:
-            option = typer.Option(flag, help=text, metavar=metavar, show_default=default, rich_help_panel=panel)
-        parameters.append(
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
-            )
-        )
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
-    return command
-
-
-def _option_type(annotation: Any) -> tuple[Any, str]:
-    if typing.get_origin(annotation) is types.UnionType:
-        annotation = next(a for a in typing.get_args(annotation) if a is not type(None))
-    if typing.get_origin(annotation) is typing.Literal:
-        return str, "|".join(typing.get_args(annotation))
-    if typing.get_origin(annotation) is dict:
-        return list[str], "NAME=VALUE"
-    return annotation, {int: "N", float: "X", str: "NAME"}.get(annotation, "")
 
 
 def pairs(items: list[str] | None, flag: str) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphshift.cli.compare import toml_study
-from graphshift.cli.options import SHORT, DataDir, Force, Json, Options, dataset_options
+from graphshift.cli.flags import flags
+from graphshift.cli.options import DataDir, Force, Json, Options, dataset_options
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
@@ -124,10 +125,10 @@ def fit_command(dataset: str, settings: Any, option: list[str] | None, data_dir:
     """What to type next."""
     words = ["graphshift", "fit", dataset]
     for name, value in settings.items():
-        flag = f"--{SHORT.get(name, name).replace('_', '-')}"
+        flag = flags()[name].spelled if name in flags() else f"--{name}"
         if isinstance(value, Mapping):
             for key, one in value.items():
-                words += [flag.removesuffix("s"), f"{key}={json.dumps(one) if not isinstance(one, str) else one}"]
+                words += [flag, f"{key}={json.dumps(one) if not isinstance(one, str) else one}"]
         elif isinstance(value, bool):
             words += [flag] if value else []
         else:

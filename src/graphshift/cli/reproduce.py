@@ -188,7 +188,7 @@ def _exploring(item: Item, how: _How) -> list[StudyTable]:
             _note(f"{item.name}: skipped: {why}.")
         seeds, steps = (1, 10) if how.quick else (how.size.seeds or 3, _STEPS)
         wanted = cases([name for name in DATASETS if name not in missing], seeds, steps)
-        with _going_on(), progress_bar("exploring", len(wanted), enabled=True, unit="cases") as report:
+        with _going_on(), progress_bar("exploring", len(wanted), unit="cases") as report:
             records = explore_all(wanted, file, how.data_dir, report)
     return write_exploring(item, records, how.folder) if records else []
 

@@ -17,8 +17,6 @@ from typing import Any
 
 from graphshift.core.hparams import Hparam
 
-__all__ = ["DeclaredClass", "declared_classes", "declared_names"]
-
 
 @dataclass(frozen=True)
 class DeclaredClass:

@@ -12,11 +12,30 @@ Command line, TOML files, search spaces and the documentation's tables follow fr
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Hparam", "hparam", "hparams_of"]
+from graphshift.core.errors import GraphshiftError
+
+#: Hyper-parameters that have another name now.
+RENAMED = {"explorers": "views"}
+
+
+def refuse_renamed(given: Mapping[str, Any], *, where: str = "", spelled: str = "{}") -> None:
+    """An old name is answered with what to write now.
+
+    Args:
+        given: values by name.
+        where: what to put before the message.
+        spelled: how names are written there, such as ``"--{}"``.
+    """
+    for old, new in RENAMED.items():
+        if old in given:
+            raise GraphshiftError(
+                f"{where}{spelled.format(old)} is called {spelled.format(new)} now; write {spelled.format(new)} "
+                f"for the number of views."
+            )
 
 
 @dataclass(frozen=True)

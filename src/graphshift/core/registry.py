@@ -28,8 +28,6 @@ from typing import Any, Generic, TypeVar
 from graphshift.core.declared import declared_names
 from graphshift.core.errors import GraphshiftError
 
-__all__ = ["REGISTRIES", "Registry", "expected_one_of", "load_plugins"]
-
 Member = TypeVar("Member")
 Declared = TypeVar("Declared")
 
@@ -87,7 +85,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
 
     def names(self) -> list[str]:
         """The names, without importing the members if that was not done yet."""
-        if self._complete or _wanted_plugins():
+        if self._complete or wanted_plugins():
             return list(self)
         return sorted({*declared_names(self.package), *self._members})
 
@@ -124,7 +122,7 @@ def expected_one_of(name: Any, known: list[str]) -> str:
 
 def load_plugins() -> None:
     """Imports the modules that declare members of the user's own, each once."""
-    for name in _wanted_plugins():
+    for name in wanted_plugins():
         if name.endswith(".py"):
             path = Path(name).resolve()
             if path.stem in sys.modules:
@@ -142,6 +140,7 @@ def load_plugins() -> None:
                 raise GraphshiftError(f"plug-in {name!r} cannot be imported: {error}.") from None
 
 
-def _wanted_plugins() -> list[str]:
+def wanted_plugins() -> list[str]:
+    """The modules that declare members of the user's own."""
     named = [part.strip() for part in os.environ.get(_ENVIRONMENT, "").split(",") if part.strip()]
     return named + [point.value for point in entry_points(group="graphshift")]

@@ -22,14 +22,14 @@ from graphshift.backbones import Backbone, make_backbone
 from graphshift.backbones.batchnorm import batch_norms, own_statistics
 from graphshift.core.devices import torch_device
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.core.hparams import hparam, hparams_of
+from graphshift.core.hparams import hparam, hparams_of, refuse_renamed
 from graphshift.core.randomness import isolated
 from graphshift.core.registry import Registry
 from graphshift.core.storage import write_json, write_tensors
 from graphshift.data.environment import Environment, ShiftDataset, as_environments, check_together
 from graphshift.data.tasks import Task
 from graphshift.estimators.adaptation import Calibration, calibrated_to, parts_of, reweighted
-from graphshift.estimators.checking import checked, refuse_renamed
+from graphshift.estimators.checking import checked
 from graphshift.estimators.predictor import Graphs, Predictor
 from graphshift.training.batches import Batches, full_batch
 from graphshift.training.callbacks import Callback, ProgressBar

@@ -13,25 +13,6 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.core.hparams import Hparam, hparams_of
 from graphshift.core.registry import REGISTRIES
 
-#: Hyper-parameters that have another name now.
-RENAMED = {"explorers": "views"}
-
-
-def refuse_renamed(given: Mapping[str, Any], *, where: str = "", spelled: str = "{}") -> None:
-    """An old name is answered with what to write now.
-
-    Args:
-        given: values by name.
-        where: what to put before the message.
-        spelled: how names are written there, such as ``"--{}"``.
-    """
-    for old, new in RENAMED.items():
-        if old in given:
-            raise GraphshiftError(
-                f"{where}{spelled.format(old)} is called {spelled.format(new)} now; write {spelled.format(new)} "
-                f"for the number of views."
-            )
-
 
 def checked(owner: type[Any], values: Mapping[str, Any], *, where: str = "", names: bool = True) -> dict[str, Any]:
     """Hyper-parameters of a class with their types made right, or an error that explains each that does not fit.

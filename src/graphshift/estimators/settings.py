@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.core.hparams import hparams_of
+from graphshift.core.hparams import RENAMED, hparams_of, refuse_renamed
 from graphshift.core.registry import expected_one_of
 from graphshift.estimators.base import DEFAULT_METHOD, METHODS, Estimator, fitting_defaults
-from graphshift.estimators.checking import RENAMED, checked, refuse_renamed
+from graphshift.estimators.checking import checked
 
 
 def setting_names() -> list[str]:

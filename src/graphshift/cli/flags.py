@@ -1,0 +1,172 @@
+"""One command-line option for every hyper-parameter of every method, as their files declare them."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any
+
+import typer
+
+from graphshift.core.declared import declared_classes, declared_names
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.hparams import RENAMED, Hparam, hparams_of, refuse_renamed
+from graphshift.core.registry import wanted_plugins
+
+_PACKAGES = {
+    "method": "graphshift.methods",
+    "backbone": "graphshift.backbones",
+    "explorer": "graphshift.explorers",
+    "selection": "graphshift.training.selection",
+}
+_BASE = "graphshift.estimators.base"
+_METAVARS = {"int": "N", "float": "X", "str": "NAME"}
+_TYPES: dict[str, Any] = {"int": int, "float": float, "bool": bool, "str": str}
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A hyper-parameter as the command line has it.
+
+    Attributes:
+        name: in Python.
+        about: default, help and so on.
+        kind: its type, as written.
+        owners: the methods that have it.
+        common: whether all methods have it.
+    """
+
+    name: str
+    about: Hparam
+    kind: str
+    owners: tuple[str, ...]
+    common: bool
+
+    @property
+    def spelled(self) -> str:
+        """On the command line: ``--hidden``."""
+        name = self.about.flag or self.name
+        return "--" + (name.removesuffix("s") if self.is_pairs else name).replace("_", "-")
+
+    @property
+    def is_pairs(self) -> bool:
+        """Whether it is given as ``NAME=VALUE``, any number of times."""
+        return self.kind.startswith("dict")
+
+
+@cache
+def flags() -> dict[str, Flag]:
+    """The hyper-parameters of all methods by name, those that all have first."""
+    found: dict[str, Flag] = {}
+    methods = _methods()
+    common, common_types = _own_hparams("Estimator")
+    for name, about in common.items():
+        found[name] = Flag(name, about, common_types[name], tuple(methods), True)
+    for method, (hparams, types) in methods.items():
+        for name, about in hparams.items():
+            if name not in common:
+                owners = (*found[name].owners, method) if name in found else (method,)
+                known = found.get(name)
+                found[name] = Flag(name, known.about if known else about, types[name], owners, False)
+    return found
+
+
+def names_of(kind: str) -> list[str]:
+    """The names of all methods, backbones, explorers or selection rules, without importing them."""
+    if wanted_plugins():
+        from graphshift.core.registry import REGISTRIES
+        from graphshift.methods import METHODS  # noqa: F401 (makes the registries)
+
+        return list(REGISTRIES[kind])
+    return declared_names(_PACKAGES[kind])
+
+
+def check_owners(given: Mapping[str, Any], method: str) -> None:
+    """Refuses an option that the method does not have."""
+    for name in given:
+        flag = flags().get(name)
+        if flag is not None and not flag.common and method not in flag.owners:
+            needed = " or ".join(flag.owners)
+            raise GraphshiftError(f"{flag.spelled} needs --method {needed}; the method is {method}.")
+
+
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command an option for ``method`` and for every hyper-parameter."""
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    method = typer.Option(
+        "--method",
+        metavar="|".join(names_of("method")),
+        help="what to train with",
+        show_default="eerm",
+        rich_help_panel="Training",
+    )
+    parameters.append(_parameter("method", Annotated[str | None, method]))
+    for flag in flags().values():
+        parameters.append(_parameter(flag.name, _annotation(flag)))
+    for old in RENAMED:
+        parameters.append(_parameter(old, Annotated[str | None, typer.Option(f"--{old}", hidden=True)]))
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
+
+
+def given_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given on the command line, of the options of :func:`with_settings`."""
+    from graphshift.cli.options import pairs
+
+    given = {name: value for name, value in settings.items() if value is not None}
+    refuse_renamed(given, spelled="--{}")
+    return {n: pairs(v, flags()[n].spelled) if n in flags() and flags()[n].is_pairs else v for n, v in given.items()}
+
+
+def _parameter(name: str, annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _annotation(flag: Flag) -> Any:
+    kind = flag.kind.removesuffix(" | None")
+    text, panel = flag.about.help, "Training"
+    if not flag.common:
+        panel = "EERM" if flag.owners == ("eerm",) else "Other methods"
+        text += "" if panel == "EERM" else f" ({', '.join(flag.owners)})"
+    default = "none" if flag.about.default in (None, {}) else str(flag.about.default)
+    if kind == "bool":
+        option = typer.Option(flag.spelled, help=text, show_default="off", rich_help_panel=panel)
+        return Annotated[bool | None, option]
+    if flag.about.registry:
+        metavar = "|".join(names_of(flag.about.registry))
+    elif kind.startswith("Literal"):
+        metavar = "|".join(ast.literal_eval(kind.removeprefix("Literal")))
+    else:
+        metavar = "NAME=VALUE" if flag.is_pairs else _METAVARS[kind]
+    option = typer.Option(flag.spelled, help=text, metavar=metavar, show_default=default, rich_help_panel=panel)
+    return Annotated[(list[str] if flag.is_pairs else _TYPES.get(kind, str)) | None, option]
+
+
+def _methods() -> dict[str, tuple[dict[str, Hparam], dict[str, str]]]:
+    """By method its hyper-parameters and their types as written, inherited ones included."""
+    if wanted_plugins():
+        from graphshift.methods import METHODS
+
+        return {name: (hparams_of(one), _written_types(one)) for name, one in METHODS.items()}
+    classes = declared_classes("graphshift.methods")
+    return {one.registered: _own_hparams(one.name) for one in classes.values() if one.registered is not None}
+
+
+def _own_hparams(name: str) -> tuple[dict[str, Hparam], dict[str, str]]:
+    classes = {**declared_classes(_BASE), **declared_classes("graphshift.methods")}
+    hparams: dict[str, Hparam] = {}
+    types: dict[str, str] = {}
+    for base in classes[name].bases:
+        if base in classes:
+            inherited, written = _own_hparams(base)
+            hparams, types = {**hparams, **inherited}, {**types, **written}
+    return {**hparams, **classes[name].hparams}, {**types, **classes[name].types}
+
+
+def _written_types(owner: type[Any]) -> dict[str, str]:
+    return {n: str(t) for one in reversed(owner.__mro__) for n, t in inspect.get_annotations(one).items()}
