@@ -16,10 +16,10 @@ warnings.filterwarnings("ignore", module="lightning.*")
 
 
 class EERMModule(lightning.LightningModule):
-    def __init__(self, model, explorers=3, edits_per_node=2, beta=1.0):
+    def __init__(self, model, views=3, edits_per_node=2, beta=1.0):
         super().__init__()
         self.model, self.beta = model, beta
-        self.explorers = [gs.explorers.Reinforce(edits_per_node, lr=0.01, seed=k) for k in range(explorers)]
+        self.explorers = [gs.explorers.Reinforce(edits_per_node, lr=0.01, seed=k) for k in range(views)]
 
     def training_step(self, data, index):
         views = [explorer.propose(data) for explorer in self.explorers]

@@ -19,7 +19,7 @@ class GIN(torch.nn.Module):
 
 torch.manual_seed(0)
 data = gs.load("planted", nodes=200)
-model = gs.EERM(GIN(data.train[0].num_features, data.task.out_channels), explorers=2, edits_per_node=1, epochs=20)
+model = gs.EERM(GIN(data.train[0].num_features, data.task.out_channels), views=2, edits_per_node=1, epochs=20)
 model.fit(data.train, val=data.val)
 print("own backbone:", {name: round(value, 2) for name, value in model.score(data.tests).items()})
 

@@ -1,27 +1,39 @@
-"""A training method of your own, in one file: training, selection, resuming and scoring are as for any other."""
+"""A training method of your own, in one file: tuning, selection, resuming, saving and studies work as for any other.
+
+On the command line: GRAPHSHIFT_PLUGINS=examples/own_method.py graphshift fit planted --method worst-groups --share 0.3
+"""
+
+from dataclasses import dataclass
 
 import torch
 
 import graphshift as gs
-from graphshift.methods import GroupedMethod
+from graphshift.core.hparams import hparam
+from graphshift.methods import METHODS, GroupedEstimator, GroupedMethod
 
 
-class WorstHalf(GroupedMethod):
-    """The mean risk of the half of the groups that are worst (conditional value at risk)."""
+class WorstGroupsMethod(GroupedMethod):
+    """The mean risk of the groups that are worst (conditional value at risk)."""
 
     def objective(self, groups, progress):
         risks = torch.stack([group.risk for group in groups])
-        return risks.topk((risks.numel() + 1) // 2).values.mean(), {"worst_risk": float(risks.detach().max())}
+        worst = risks.topk(max(round(self.hparams.share * risks.numel()), 1)).values
+        return worst.mean(), {"worst_risk": float(risks.detach().max())}
 
 
-class WorstHalfERM(gs.ERM):
-    """ERM's settings, another step."""
+@METHODS.register("worst-groups", label="Worst groups")
+@dataclass(eq=False, repr=False, kw_only=True)
+class WorstGroups(GroupedEstimator):
+    """Trains on the worst groups alone. Args: share: of the groups, from 0 to 1."""
 
-    def make_method(self, backbone, settings):
-        return WorstHalf(backbone, groups=4, lr=settings.lr, weight_decay=settings.weight_decay, clip=settings.clip)
+    share: float = hparam(0.5, gt=0, le=1, search=(0.25, 0.5, 0.75), help="share of the groups that count")
+
+    def make_method(self, backbone):
+        return WorstGroupsMethod(backbone, self)
 
 
-data = gs.load("planted", nodes=200)
-for model in (gs.ERM(epochs=50), WorstHalfERM(epochs=50)):
-    scores = model.fit(data.train, data.val).score(data.tests)
-    print(f"{type(model).__name__:12s} mean test accuracy {sum(scores.values()) / len(scores):.2f}")
+if __name__ == "__main__":
+    data = gs.load("planted", nodes=200)
+    for model in (gs.ERM(epochs=50), WorstGroups(epochs=50)):
+        scores = model.fit(data).score(data.tests)
+        print(f"{model.label:12s} mean test accuracy {sum(scores.values()) / len(scores):.2f}")

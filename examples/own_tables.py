@@ -56,7 +56,7 @@ with tempfile.TemporaryDirectory() as name:
     print(data)
     print("features:", ", ".join(preparation.feature_names))
 
-    for model in (gs.ERM(epochs=100), gs.EERM(epochs=100, explorers=3, edits_per_node=2, beta=1.0)):
+    for model in (gs.ERM(epochs=100), gs.EERM(epochs=100, views=3, edits_per_node=2, beta=1.0)):
         model.fit(data.train, val=data.val)
         scores = model.score(data.tests)
         print(f"{type(model).__name__:5s} " + "  ".join(f"{name} {value:.2f}" for name, value in scores.items()))

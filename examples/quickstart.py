@@ -5,7 +5,7 @@ import tempfile
 import graphshift as gs
 
 data = gs.load("planted-structure", nodes=300)
-for model in (gs.ERM("gcn", epochs=40), gs.EERM("gcn", explorers=3, edits_per_node=2, beta=1.0, epochs=40)):
+for model in (gs.ERM("gcn", epochs=40), gs.EERM("gcn", views=3, edits_per_node=2, beta=1.0, epochs=40)):
     model.fit(data.train, val=data.val)
     scores = model.score(data.tests)
     print(f"{type(model).__name__:5s} " + "  ".join(f"{name} {value:.2f}" for name, value in scores.items()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,8 @@ from torch_geometric.nn import GCNConv
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.methods import Method
+from graphshift.training.loop import Selection
+from graphshift.training.selection import SELECTIONS, Roles, mean_score
 from reference import random_data
 
 
@@ -67,3 +69,16 @@ def assert_close(left: Mapping[str, Tensor], right: Mapping[str, Tensor], **tole
 
 def without_seconds(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name != "seconds"} for row in history]
+
+
+def split(
+    rule: str, train: Sequence[Environment], val: Sequence[Environment], tests: Sequence[Environment], seed: int
+) -> tuple[list[Environment], list[Environment]]:
+    """What a selection rule trains on and selects by."""
+    kept, chosen = SELECTIONS.find(rule).split(Roles(train, val, tests, seed))
+    return list(kept), list(chosen)
+
+
+def by(environments: Sequence[Environment]) -> Selection:
+    """The epoch with the best mean score on these environments."""
+    return Selection(environments, mean_score)

@@ -169,12 +169,12 @@ def shifted(count: int, prior: list[float], seed: int, name: str) -> Environment
 
 
 @pytest.fixture(scope="module")
-def model() -> gs.Model:
+def model() -> gs.Estimator:
     train, val = shifted(2000, OLD.tolist(), 0, "train"), shifted(2000, OLD.tolist(), 1, "val")
     return gs.ERM("mlp", epochs=150, lr=0.02).fit(train, val)
 
 
-def test_the_prior_of_a_graph_helps_to_predict_it(model: gs.Model, tmp_path: Path) -> None:
+def test_the_prior_of_a_graph_helps_to_predict_it(model: gs.Estimator, tmp_path: Path) -> None:
     test = shifted(4000, [0.05, 0.1, 0.85], 2, "test")
     plain, adapted = model.score(test), model.score(test, adapt="prior")
     points, labels = drawn([0.05, 0.1, 0.85], 4000, 2)
@@ -195,7 +195,7 @@ def test_the_prior_of_a_graph_helps_to_predict_it(model: gs.Model, tmp_path: Pat
     )
 
 
-def test_predictions_and_scores_learn_the_prior_from_the_same_nodes(model: gs.Model) -> None:
+def test_predictions_and_scores_learn_the_prior_from_the_same_nodes(model: gs.Estimator) -> None:
     """The nodes that count: others, of training say, may have another prior."""
     test = shifted(4000, [0.05, 0.1, 0.85], 2, "test")
     assert test.y is not None
@@ -215,7 +215,7 @@ def test_one_node_has_no_statistics_of_its_own() -> None:
         gs.ERM("gcn", epochs=1, selection="last").fit(e).predict(lonely, adapt="norm")
 
 
-def test_an_unsafe_prior_is_left_as_it_is_and_told(model: gs.Model) -> None:
+def test_an_unsafe_prior_is_left_as_it_is_and_told(model: gs.Estimator) -> None:
     test = shifted(1000, OLD.tolist(), 3, "moved")
     moved = test.replace(x=test.x * 0.2 + 0.7)
     with pytest.warns(GraphshiftWarning, match="environment 'moved': the class prior was left as it is: two estimates"):
@@ -258,7 +258,7 @@ def test_batch_norms_of_a_module_of_ones_own_are_adapted_with_the_prior() -> Non
 
 
 @pytest.mark.parametrize("wrong", ["", "mean", "norm+", "norm+norm", "prior,norm"])
-def test_other_names_are_refused(wrong: str, model: gs.Model) -> None:
+def test_other_names_are_refused(wrong: str, model: gs.Estimator) -> None:
     with pytest.raises(GraphshiftError, match=r"adapt is .*expected norm, prior, or two of them, as norm\+prior"):
         model.predict(shifted(10, OLD.tolist(), 0, "some"), adapt=wrong)
 
@@ -267,7 +267,7 @@ def test_names_are_taken_apart() -> None:
     assert (parts_of(None), parts_of("norm"), parts_of("norm+prior")) == ((), ("norm",), ("norm", "prior"))
 
 
-def test_what_a_model_has_no_means_for_is_refused(model: gs.Model) -> None:
+def test_what_a_model_has_no_means_for_is_refused(model: gs.Estimator) -> None:
     with pytest.raises(GraphshiftError, match="has no batch normalisation"):
         model.predict(shifted(10, OLD.tolist(), 0, "some"), adapt="norm")
     train, val = environments(2)

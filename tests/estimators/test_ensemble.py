@@ -23,7 +23,7 @@ SMALL: dict[str, Any] = {"epochs": 4, "hidden_channels": 4}
 
 
 @pytest.fixture(scope="module")
-def members() -> list[gs.Model]:
+def members() -> list[gs.Estimator]:
     train, val = environments(2, nodes=60)
     return [gs.ERM(seed=seed, **SMALL).fit(train, val) for seed in range(3)]
 
@@ -54,7 +54,7 @@ def test_it_predicts_the_mean_of_values() -> None:
         gs.Ensemble(models).predict_proba(val)
 
 
-def test_it_is_kept_and_read_back(members: list[gs.Model], tmp_path: Path) -> None:
+def test_it_is_kept_and_read_back(members: list[gs.Estimator], tmp_path: Path) -> None:
     ensemble = gs.Ensemble(members)
     ensemble.save(tmp_path / "e")
     again = load_model(tmp_path / "e")
@@ -67,21 +67,21 @@ def test_it_is_kept_and_read_back(members: list[gs.Model], tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("note", [{"format": 1}, {"format": 1, "members": 0}, {"format": 9, "members": 3}, {}])
-def test_a_damaged_description_is_named(note: dict[str, Any], members: list[gs.Model], tmp_path: Path) -> None:
+def test_a_damaged_description_is_named(note: dict[str, Any], members: list[gs.Estimator], tmp_path: Path) -> None:
     gs.Ensemble(members).save(tmp_path / "e")
     (tmp_path / "e" / "ensemble.json").write_text(json.dumps(note))
     with pytest.raises(GraphshiftError, match=r"ensemble\.json: field `(members|format)`"):
         load_model(tmp_path / "e")
 
 
-def test_a_missing_member_is_named(members: list[gs.Model], tmp_path: Path) -> None:
+def test_a_missing_member_is_named(members: list[gs.Estimator], tmp_path: Path) -> None:
     gs.Ensemble(members).save(tmp_path / "e")
     shutil.rmtree(tmp_path / "e" / "member-2")
     with pytest.raises(GraphshiftError, match="member-2"):
         load_model(tmp_path / "e")
 
 
-def test_members_must_fit_together(members: list[gs.Model]) -> None:
+def test_members_must_fit_together(members: list[gs.Estimator]) -> None:
     with pytest.raises(GraphshiftError, match="no members"):
         gs.Ensemble([])
     (wider,) = environments(1, classes=4)
@@ -160,7 +160,7 @@ def test_what_cannot_be_fitted_leaves_what_is_there(tmp_path: Path) -> None:
     assert fit_ensemble(REQUEST, tmp_path / "e", 2, resume=True) == before
 
 
-def test_saving_one_kind_does_not_hide_behind_the_other(members: list[gs.Model], tmp_path: Path) -> None:
+def test_saving_one_kind_does_not_hide_behind_the_other(members: list[gs.Estimator], tmp_path: Path) -> None:
     data = gs.load("planted", nodes=60)
     one, both = gs.ERM(**SMALL).fit(data.train, data.val), gs.Ensemble(members)
     both.save(tmp_path)

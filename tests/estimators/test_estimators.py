@@ -33,12 +33,12 @@ def data() -> gs.ShiftDataset:
 
 
 @pytest.fixture(scope="module")
-def fitted(data: gs.ShiftDataset) -> gs.Model:
-    return gs.EERM(explorers=2, dropout=0.2, **SMALL).fit(data.train, data.val)
+def fitted(data: gs.ShiftDataset) -> gs.Estimator:
+    return gs.EERM(views=2, dropout=0.2, **SMALL).fit(data.train, data.val)
 
 
 @pytest.fixture
-def saved(fitted: gs.Model, tmp_path: Path) -> Path:
+def saved(fitted: gs.Estimator, tmp_path: Path) -> Path:
     fitted.save(tmp_path / "model")
     return tmp_path / "model"
 
@@ -57,7 +57,7 @@ def test_parameters_are_got_and_set() -> None:
         model.set_params(gamma=1)
 
 
-def test_a_clone_has_the_parameters_and_is_not_fitted(fitted: gs.Model, data: gs.ShiftDataset) -> None:
+def test_a_clone_has_the_parameters_and_is_not_fitted(fitted: gs.Estimator, data: gs.ShiftDataset) -> None:
     twin = clone(fitted)
     assert twin.get_params() == fitted.get_params()
     with pytest.raises(NotFittedError):
@@ -69,7 +69,7 @@ def test_a_clone_has_the_parameters_and_is_not_fitted(fitted: gs.Model, data: gs
 def test_a_clone_of_an_own_module_trains_a_copy_of_it(data: gs.ShiftDataset) -> None:
     module = OwnModule(24, 4)
     before = pickle.dumps(module.state_dict())
-    model = gs.EERM(module, explorers=2, **SMALL)
+    model = gs.EERM(module, views=2, **SMALL)
     fits = [m.fit(data.train, data.val) for m in (model, clone(model))]
     assert identical(*(fit.backbone_.state_dict() for fit in fits))
     assert pickle.dumps(module.state_dict()) == before
@@ -78,7 +78,7 @@ def test_a_clone_of_an_own_module_trains_a_copy_of_it(data: gs.ShiftDataset) -> 
 
 def test_impossible_parameters_are_told_at_fit(data: gs.ShiftDataset) -> None:
     for model, match in (
-        (gs.EERM(explorers=1), "explorers is 1; EERM needs at least 2"),
+        (gs.EERM(views=1), "explorers is 1; EERM needs at least 2"),
         (gs.ERM(epochs=-1), "epochs is -1"),
         (gs.ERM("transformer"), "backbone is 'transformer'; expected one of gcn"),
         (gs.EERM(explorer="clever"), "explorer is 'clever'; expected one of reinforce, random"),
@@ -104,9 +104,9 @@ def test_own_explorers_are_made_with_different_seeds(data: gs.ShiftDataset) -> N
         seeds.append(seed)
         return Random(1, seed=seed)
 
-    model = gs.EERM(explorer=make, explorers=3, **SMALL).fit(data.train, data.val)
+    model = gs.EERM(explorer=make, views=3, **SMALL).fit(data.train, data.val)
     assert len(set(seeds)) == len(seeds) == 3
-    control = gs.EERM(explorer="random", edits_per_node=1, explorers=3, **SMALL).fit(data.train, data.val)
+    control = gs.EERM(explorer="random", edits_per_node=1, views=3, **SMALL).fit(data.train, data.val)
     assert identical(model.backbone_.state_dict(), control.backbone_.state_dict())
 
 
@@ -128,7 +128,7 @@ def test_settings_of_explorers_reach_them(data: gs.ShiftDataset) -> None:
 # --- predictions -------------------------------------------------------------------------------------------------
 
 
-def test_one_graph_gives_an_array_and_several_give_a_dict(fitted: gs.Model, data: gs.ShiftDataset) -> None:
+def test_one_graph_gives_an_array_and_several_give_a_dict(fitted: gs.Estimator, data: gs.ShiftDataset) -> None:
     environment = data.tests[0]
     classes = fitted.predict(environment)
     assert classes.shape == (60,)
@@ -147,7 +147,7 @@ def test_one_graph_gives_an_array_and_several_give_a_dict(fitted: gs.Model, data
     assert np.array_equal(fitted.predict_proba(data.tests)["T1"], probabilities)
 
 
-def test_pyg_data_are_taken_everywhere(data: gs.ShiftDataset, fitted: gs.Model) -> None:
+def test_pyg_data_are_taken_everywhere(data: gs.ShiftDataset, fitted: gs.Estimator) -> None:
     train, val, test = (e.data for e in (data.train[0], data.val[0], data.tests[0]))
     model = clone(fitted).fit(train, val)
     assert identical(model.backbone_.state_dict(), fitted.backbone_.state_dict())
@@ -160,7 +160,7 @@ def test_pyg_data_are_taken_everywhere(data: gs.ShiftDataset, fitted: gs.Model) 
         model.score(without_labels)
 
 
-def test_the_score_is_over_counted_nodes_alone(fitted: gs.Model, data: gs.ShiftDataset) -> None:
+def test_the_score_is_over_counted_nodes_alone(fitted: gs.Estimator, data: gs.ShiftDataset) -> None:
     e = data.tests[0]
     right = torch.from_numpy(fitted.predict(e)) == e.y
     assert fitted.score(e.replace(mask=right)) == 1.0
@@ -168,7 +168,7 @@ def test_the_score_is_over_counted_nodes_alone(fitted: gs.Model, data: gs.ShiftD
 
 
 @pytest.mark.parametrize("what", ["predict", "predict_proba", "score"])
-def test_what_cannot_be_predicted_is_told(what: str, fitted: gs.Model, data: gs.ShiftDataset) -> None:
+def test_what_cannot_be_predicted_is_told(what: str, fitted: gs.Estimator, data: gs.ShiftDataset) -> None:
     with pytest.raises(NotFittedError):
         getattr(gs.ERM(), what)(data.train[0])
     narrow = Data(x=torch.ones(4, 3), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1, 2, 3]))
@@ -186,7 +186,7 @@ def test_saving_needs_a_fit(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_another_task_is_not_scored(fitted: gs.Model) -> None:
+def test_another_task_is_not_scored(fitted: gs.Estimator) -> None:
     for classes, kind in ((2, "binary"), (3, "multiclass")):
         other = gs.load("planted", nodes=60, classes=classes).tests[0]
         with pytest.raises(GraphshiftError, match=f"{kind} task with {classes} classes, and .* multiclass with 4"):
@@ -208,13 +208,13 @@ def test_no_training_graph_is_a_clear_error() -> None:
 
 @pytest.mark.parametrize("estimator", [gs.ERM, gs.EERM])
 @pytest.mark.parametrize("kind", ["regression", "binary"])
-def test_other_tasks_are_learned(estimator: type[gs.Model], kind: str, data: gs.ShiftDataset) -> None:
+def test_other_tasks_are_learned(estimator: type[gs.Estimator], kind: str, data: gs.ShiftDataset) -> None:
     graph = data.train[0].data
     signal = graph.x[:, :2].sum(dim=1)
     graph.y = signal if kind == "regression" else (signal > 0).long()
     environment = gs.Environment("only", graph)
     assert environment.task.kind == kind
-    options = {"explorers": 2, "edits_per_node": 1} if estimator is gs.EERM else {}
+    options = {"views": 2, "edits_per_node": 1} if estimator is gs.EERM else {}
     model = estimator(epochs=60, lr=0.05, backbone="sage", selection="last", **options).fit(environment)
     if kind == "regression":
         assert model.predict(graph).shape == (60,)
@@ -235,8 +235,8 @@ def test_a_loaded_model_predicts_the_same_bits(kind: str, data: gs.ShiftDataset,
     train, val = data.train[0].data, data.val[0].data
     if kind == "regression":
         train.y, val.y = train.x[:, 0], val.x[:, 0]
-    model: gs.Model = {
-        "eerm": lambda: gs.EERM(explorers=2, beta=3.0, **SMALL),
+    model: gs.Estimator = {
+        "eerm": lambda: gs.EERM(views=2, beta=3.0, **SMALL),
         "gat": lambda: gs.ERM("gat", num_layers=3, backbone_options={"heads": 2}, **SMALL),
         "own": lambda: gs.ERM(OwnModule(24, 4), **SMALL),
         "regression": lambda: gs.ERM("gprgnn", **SMALL),
@@ -281,7 +281,7 @@ def test_an_own_module_is_asked_for(data: gs.ShiftDataset, tmp_path: Path) -> No
         gs.load_model(tmp_path, backbone=OwnModule(24, 7))
 
 
-def test_a_model_is_not_overwritten_unasked(fitted: gs.Model, saved: Path, data: gs.ShiftDataset) -> None:
+def test_a_model_is_not_overwritten_unasked(fitted: gs.Estimator, saved: Path, data: gs.ShiftDataset) -> None:
     before = {path.name: path.read_bytes() for path in saved.iterdir()}
     other = gs.ERM(**SMALL).fit(data.train, data.val)
     with pytest.raises(GraphshiftError, match=r"holds a model already.*overwrite=True"):
@@ -291,7 +291,7 @@ def test_a_model_is_not_overwritten_unasked(fitted: gs.Model, saved: Path, data:
     assert type(gs.load_model(saved)) is gs.ERM
 
 
-def test_a_folder_that_cannot_be_made_is_told(fitted: gs.Model, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_told(fitted: gs.Estimator, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(GraphshiftError, match="cannot be made") as caught:
@@ -352,7 +352,7 @@ def test_what_is_no_model_folder_is_told(tmp_path: Path, saved: Path) -> None:
 
 
 def test_a_model_made_for_a_missing_device_loads_on_the_cpu(
-    saved: Path, data: gs.ShiftDataset, fitted: gs.Model
+    saved: Path, data: gs.ShiftDataset, fitted: gs.Estimator
 ) -> None:
     settings = json.loads((saved / "model.json").read_text())["settings"]
     changed(saved, settings=settings | {"device": "mps"})

@@ -84,7 +84,7 @@ def test_fewer_than_two_explorers_are_refused_with_the_reason(explorers: int) ->
     assert f"explorers is {explorers}" in text
     assert "at least 2" in text
     assert "variance" in text
-    assert validated({"explorers": 2}).explorers == 2
+    assert validated({"views": 2}).explorers == 2
 
 
 def test_short_names_mean_the_long_ones() -> None:

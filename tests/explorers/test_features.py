@@ -231,7 +231,7 @@ def test_a_step_has_the_gradient_of_the_risks_of_changed_features(
         "mask": lambda m, k: FeatureExplorer(kind="mask", aim=aims[k % 2]),
         "mixed": lambda m, k: MixedExplorer(1, kind="shift", aim=aims[k % 2], seed=k),
     }[explorer]
-    method = EERMMethod(network, make, explorers=2, beta=1.5, low_memory=low_memory)
+    method = EERMMethod(network, make, views=2, beta=1.5, low_memory=low_memory)
     kept: list[Any] = []
     inner = method._propose
     method._propose = lambda *given: kept.append(inner(*given)) or kept[-1]  # type: ignore[method-assign,func-returns-value]
@@ -269,7 +269,7 @@ def test_they_go_on_exploring_while_the_model_learns() -> None:
         made.append(FeatureExplorer(kind="shift", bound=1.0, aim=aim, seed=seed))
         return made[-1]
 
-    model = gs.EERM(explorer=explorer, explorers=2, epochs=60, hidden_channels=8, lr=0.01).fit(data.train, data.val)
+    model = gs.EERM(explorer=explorer, views=2, epochs=60, hidden_channels=8, lr=0.01).fit(data.train, data.val)
     reached = [one.place.abs().mean().item() for one in made if one.place is not None]
     assert len(reached) == 2
     assert reached[0] > 0.5  # of the bound
@@ -302,7 +302,7 @@ def test_views_that_keep_their_features_are_measured_by_the_same_statistics() ->
     (e,) = environments(1, nodes=60)
     torch.manual_seed(0)
     network = make_backbone("sage", 5, 3, hidden_channels=6, num_layers=2, dropout=0.0)
-    method = EERMMethod(network, lambda m, k: FeatureExplorer(kind="mask", aim="lower"), explorers=2)
+    method = EERMMethod(network, lambda m, k: FeatureExplorer(kind="mask", aim="lower"), views=2)
     method.step([e], 0.0)
     views = [
         [explorer.propose(e.graph, SharedRisk(lambda *_: torch.zeros(()), e.x)) for explorer in method.explorers[0]]
@@ -326,7 +326,7 @@ def test_mixed_explorers_choose_edges_by_the_risk_that_views_are_measured_by() -
             asked.append(risk(graph).detach())
             return super().look(graph, risk)
 
-    method = EERMMethod(network, lambda m, k: Asking(1, aim="leave", seed=k), explorers=2, lr=0.0)
+    method = EERMMethod(network, lambda m, k: Asking(1, aim="leave", seed=k), views=2, lr=0.0)
     for _ in range(3):
         method.step([e], 0.0)
     nothing = SharedRisk(lambda *_: torch.zeros(()), e.x)
@@ -342,7 +342,7 @@ def test_batch_normalisation_does_not_hide_a_shift() -> None:
     torch.manual_seed(0)
     network = make_backbone("sage", 5, 3, hidden_channels=6, num_layers=2, dropout=0.0)
     method = EERMMethod(
-        network, lambda m, k: FeatureExplorer(kind="shift", bound=1.0, aim=AIMS[k % 2]), explorers=2, lr=0.01
+        network, lambda m, k: FeatureExplorer(kind="shift", bound=1.0, aim=AIMS[k % 2]), views=2, lr=0.01
     )
     found = [method.step([e], 0.0)["variance"] for _ in range(30)]
     assert max(found) > 1e-3

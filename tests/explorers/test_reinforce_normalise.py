@@ -121,7 +121,7 @@ def test_it_is_an_option_of_eerms_explorers(monkeypatch: pytest.MonkeyPatch) -> 
         return real(self, actions, reward, *rest)
 
     monkeypatch.setattr(reinforce.SparsePolicy, "reinforce", listening)
-    settings = {"epochs": 3, "hidden_channels": 4, "explorers": 2, "edits_per_node": 1}
+    settings = {"epochs": 3, "hidden_channels": 4, "views": 2, "edits_per_node": 1}
     model = gs.EERM(**settings, explorer_options={"normalise": True}).fit(data.train, data.val)
     mean, expected = None, []
     for row in model.history_:

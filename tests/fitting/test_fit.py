@@ -23,7 +23,7 @@ from graphshift.fitting.fit import (
     result_of,
 )
 from graphshift.fitting.memory import Estimate
-from graphshift.training.loop import Run
+from graphshift.training.run import Run
 
 KEYS = {
     "dataset",
@@ -66,7 +66,7 @@ def test_given_beats_the_datasets_defaults_beat_the_general_ones() -> None:
 def test_defaults_of_explorers_do_not_reach_erm_and_giving_them_is_refused() -> None:
     assert complete_settings({"method": "erm"}, {"beta": 9.0, "lr": 0.5}).lr == 0.5
     with pytest.raises(GraphshiftError, match="beta, explorers: means nothing to method erm; leave it out"):
-        complete_settings({"method": "erm", "beta": 1.0, "explorers": 3}, {})
+        complete_settings({"method": "erm", "beta": 1.0, "views": 3}, {})
 
 
 def test_the_model_has_the_settings() -> None:
@@ -81,11 +81,11 @@ def test_the_model_has_the_settings() -> None:
 def test_tests_are_handed_over_to_oracle_alone(selection: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
 
-    def spy(self: gs.Model, train: Any, val: Any, tests: Any, **_: Any) -> gs.Model:
+    def spy(self: gs.Estimator, train: Any, val: Any, tests: Any, **_: Any) -> gs.Estimator:
         seen.update(train=train, val=val, tests=tests)
         return self
 
-    monkeypatch.setattr(gs.Model, "fit", spy)
+    monkeypatch.setattr(gs.Estimator, "fit", spy)
     data = gs.load("planted", nodes=60)
     fit(data, validated({"selection": selection}))
     assert seen["train"] == data.train
@@ -170,7 +170,7 @@ def test_force_replaces_the_run_and_leaves_foreign_files(tmp_path: Path) -> None
     [
         ({"backbone": "transformer"}, "backbone is 'transformer'"),
         ({"method": "eerm", "explorer": "clever"}, "explorer is 'clever'"),
-        ({"method": "eerm", "explorers": 1}, "explorers is 1"),
+        ({"method": "eerm", "views": 1}, "explorers is 1"),
         ({"backbone": "gat", "backbone_options": {"heads": "two"}}, "heads is 'two'"),
         ({"backbone_options": {"heads": 2}}, "do not fit"),
         ({"epochs": 0}, "epochs is 0"),
@@ -193,7 +193,7 @@ def test_nothing_is_removed_or_made_before_everything_was_checked(
 def test_a_finished_run_is_resumed_by_giving_its_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = fit_in_folder(request(), tmp_path)
     before = contents(tmp_path)
-    monkeypatch.setattr(gs.Model, "fit", lambda *_, **__: pytest.fail("it was trained again"))
+    monkeypatch.setattr(gs.Estimator, "fit", lambda *_, **__: pytest.fail("it was trained again"))
     assert fit_in_folder(request(), tmp_path, resume=True) == result
     assert contents(tmp_path) == before
 
@@ -315,7 +315,7 @@ def costly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def eerm(**given: Any) -> FitRequest:
-    return FitRequest("planted", {"nodes": 60}, TINY | {"explorers": 2} | given)
+    return FitRequest("planted", {"nodes": 60}, TINY | {"views": 2} | given)
 
 
 @pytest.mark.usefixtures("costly")

@@ -102,7 +102,7 @@ def test_more_of_anything_never_needs_less(data: ShiftDataset, backbone: str, gi
     assert total(data, **given, num_layers=6) >= base
     assert total(data, **given, dropout=0.5) >= base
     if "method" not in given:
-        assert total(data, **given, explorers=9) > base
+        assert total(data, **given, views=9) > base
         assert total(data, **given, edits_per_node=20) > base
 
 
@@ -110,7 +110,7 @@ def test_more_of_anything_never_needs_less(data: ShiftDataset, backbone: str, gi
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_low_memory_needs_less(data: ShiftDataset, backbone: str, explorer: str) -> None:
     # With few epochs the policies, which both modes hold, do not hide the views.
-    given = {"backbone": backbone, "explorer": explorer, "explorers": 4, "edits_per_node": 1, "epochs": 1}
+    given = {"backbone": backbone, "explorer": explorer, "views": 4, "edits_per_node": 1, "epochs": 1}
     low, usual = total(data, **given, low_memory=True), total(data, **given)
     # Where hardly anything of a view is kept, proposing, which the modes share, may need most.
     assert low < usual or (low == usual and (backbone in ("sgc", "mlp") or explorer == "gradient"))
@@ -141,8 +141,8 @@ def test_low_memory_keeps_the_activations_of_one_view(data: ShiftDataset, backbo
         fixed = {"backbone": backbone, "explorer": "random", "hidden_channels": 64, "edits_per_node": 1}
         return estimate(data, validated(fixed | given), resident=0).parts["activations"]
 
-    assert activations(explorers=8, low_memory=True) == activations(explorers=2, low_memory=True)
-    assert activations(explorers=8) > 2 * activations(explorers=2)
+    assert activations(views=8, low_memory=True) == activations(views=2, low_memory=True)
+    assert activations(views=8) > 2 * activations(views=2)
 
 
 def test_a_checkpoint_copies_the_policies(data: ShiftDataset) -> None:
@@ -310,12 +310,12 @@ def test_sizes_are_shown() -> None:
 
 
 def test_advice_names_what_suffices_alone(data: ShiftDataset) -> None:
-    settings = Settings(edits_per_node=5, explorers=6)
-    now = total(data, edits_per_node=5, explorers=6)
+    settings = Settings(edits_per_node=5, views=6)
+    now = total(data, edits_per_node=5, views=6)
     said = advice(data, settings, now - 1, resident=100 * MB)
     assert "--explorers 5 (about" in said
     assert "entries_per_node=32 (about" in said
-    fewer = total(data, edits_per_node=5, explorers=3)
+    fewer = total(data, edits_per_node=5, views=3)
     said = advice(data, settings, fewer, resident=100 * MB)
     assert f"--explorers 3 (about {show_size(fewer)})" in said
     assert "--hidden" not in said  # the policies need most: a narrower network does not help
@@ -356,7 +356,7 @@ def as_said(settings: Settings, words: str) -> Settings:
     ids=str,
 )
 def test_whoever_follows_the_advice_stays_below(data: ShiftDataset, backbone: str, given: dict[str, Any]) -> None:
-    settings = validated({"backbone": backbone, "explorers": 5, "hidden_channels": 64} | given)
+    settings = validated({"backbone": backbone, "views": 5, "hidden_channels": 64} | given)
     now = estimate(data, settings, resident=100 * MB).total
     heard = 0
     for goal in (now - 1, *(100 * MB + (now - 100 * MB) * tenths // 10 for tenths in (9, 8, 6, 4, 2, 1))):
@@ -376,10 +376,10 @@ def test_whoever_follows_the_advice_stays_below(data: ShiftDataset, backbone: st
 
 
 def test_advice_combines_or_gives_up(data: ShiftDataset) -> None:
-    settings = Settings(edits_per_node=5, explorers=6, backbone="gat")
+    settings = Settings(edits_per_node=5, views=6, backbone="gat")
     least = Settings(
         edits_per_node=1,
-        explorers=2,
+        views=2,
         backbone="gat",
         low_memory=True,
         hidden_channels=4,

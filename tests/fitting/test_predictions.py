@@ -19,11 +19,11 @@ def data() -> gs.ShiftDataset:
 
 
 @pytest.fixture(scope="module")
-def model(data: gs.ShiftDataset) -> gs.Model:
+def model(data: gs.ShiftDataset) -> gs.Estimator:
     return gs.ERM(epochs=2, hidden_channels=4).fit(data.train, data.val)
 
 
-def test_every_node_of_every_environment_has_a_row(model: gs.Model, data: gs.ShiftDataset, tmp_path: Path) -> None:
+def test_every_node_of_every_environment_has_a_row(model: gs.Estimator, data: gs.ShiftDataset, tmp_path: Path) -> None:
     mask = data.tests[0].y != 0
     environments = [data.train[0], data.tests[0].replace(mask=mask)]
     part = gs.ShiftDataset("part", environments[:1], tests=environments[1:])
@@ -56,7 +56,7 @@ def test_regression_has_values_alone(data: gs.ShiftDataset) -> None:
     np.testing.assert_allclose(table["prediction"], model.predict(environment))
 
 
-def test_a_model_of_graphs_reads_no_tables(model: gs.Model, tmp_path: Path) -> None:
+def test_a_model_of_graphs_reads_no_tables(model: gs.Estimator, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     with pytest.raises(GraphshiftError, match=r"not trained on tables, so it cannot read nodes\.csv"):
         table_predictions(model, tmp_path / "model", Path("nodes.csv"), Path("edges.csv"))

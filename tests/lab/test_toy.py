@@ -22,7 +22,7 @@ from graphshift.lab.toy import (
     sample_risks,
 )
 from graphshift.lab.toy_figure import draw_toy
-from graphshift.methods.risks import eerm_objective, variance
+from graphshift.methods.eerm import eerm_objective, variance
 
 SIGMAS = (0.5, 1.0, 2.0)
 

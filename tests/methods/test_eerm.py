@@ -17,6 +17,7 @@ from graphshift.data.environment import Environment
 from graphshift.explorers import Explorer, Random, Reinforce, Risk, View
 from graphshift.graph.graph import Graph
 from graphshift.methods import EERMMethod
+from graphshift.methods.eerm import EERM
 from small import OwnModule, assert_close, copied, environments, identical
 
 # Batch normalisation takes the bias before it off: its gradient is zero but for rounding, which Adam blows up.
@@ -73,7 +74,9 @@ def test_steps_are_those_of_algorithm_1(T: int, count: int, K: int, optimizer: s
     twin = copy.deepcopy(backbone)
     options = {"optimizer": optimizer, "lr": 2.0 if optimizer == "adam" else 3000.0}
     method = EERMMethod(
-        backbone, lambda m, k: learner(m, k, **options), explorers=K, inner_steps=T, beta=0.7, lr=0.02, weight_decay=0.1
+        backbone,
+        EERM(views=K, inner_steps=T, beta=0.7, lr=0.02, weight_decay=0.1),
+        lambda m, k: learner(m, k, **options),
     )
     explorers = [[learner(m, k, **options) for k in range(K)] for m in range(count)]
     adam = torch.optim.AdamW(twin.parameters(), lr=0.02, weight_decay=0.1)
@@ -95,7 +98,7 @@ def test_steps_are_those_of_algorithm_1(T: int, count: int, K: int, optimizer: s
 def trained(steps: int = 4, *, count: int = 1, seed: int = 0, make: Any = learner, **options: Any) -> EERMMethod:
     torch.manual_seed(seed)
     backbone = options.pop("backbone", None) or GCN(5, 3, hidden_channels=6, dropout=options.pop("dropout", 0.0))
-    method = EERMMethod(backbone, make, **{"explorers": 2, "inner_steps": 2} | options)
+    method = EERMMethod(backbone, EERM(**{"views": 2, "inner_steps": 2} | options), make)
     for i in range(steps):
         method.step(environments(count), i / max(steps - 1, 1))
     return method
@@ -103,7 +106,7 @@ def trained(steps: int = 4, *, count: int = 1, seed: int = 0, make: Any = learne
 
 def test_what_explorers_learn_reaches_the_gnn() -> None:
     def weights(lr: float, **options: Any) -> dict[str, torch.Tensor]:
-        method = trained(make=lambda m, k: learner(m, k, lr=lr), explorers=3, **options)
+        method = trained(make=lambda m, k: learner(m, k, lr=lr), views=3, **options)
         return method.backbone.state_dict()
 
     assert not identical(weights(0.5), weights(0.0))
@@ -168,7 +171,7 @@ class Watching(Explorer):
 def test_the_order_is_algorithm_1s() -> None:
     log: list[Any] = []
     backbone = GCN(5, 3, hidden_channels=6)
-    method = EERMMethod(backbone, lambda m, k: Watching(log, m, k, backbone), explorers=2, inner_steps=3)
+    method = EERMMethod(backbone, EERM(views=2, inner_steps=3), lambda m, k: Watching(log, m, k, backbone))
     training = environments(2)
     for _ in range(2):
         log.clear()
@@ -195,7 +198,7 @@ def test_running_statistics_are_those_of_the_last_views_alone(low_memory: bool) 
             norm.momentum = None if isinstance(backbone, ModuleBackbone) else 0.1  # None: a plain mean of all passes
         twin = copy.deepcopy(backbone).train()
         method = EERMMethod(
-            backbone, lambda m, k: Watching(log, m, k), explorers=2, inner_steps=3, low_memory=low_memory
+            backbone, EERM(views=2, inner_steps=3, low_memory=low_memory), lambda m, k: Watching(log, m, k)
         )
         method.step(training, 0.0)
         for _, (m, _), view, _ in [entry for entry in log if entry[0] == "propose"][-4:]:
@@ -216,7 +219,7 @@ def test_low_memory_gives_the_same_steps(kind: str) -> None:
             if kind == "own"
             else BACKBONES[kind](5, 3, hidden_channels=6, num_layers=2, dropout=0.5)
         )
-        method = trained(4, backbone=backbone, count=2, low_memory=low_memory, beta=0.5, explorers=3, clip=1.0)
+        method = trained(4, backbone=backbone, count=2, low_memory=low_memory, beta=0.5, views=3, clip=1.0)
         results.append((method, torch.get_rng_state()))
     (normal, left), (lean, right) = results
     assert torch.equal(left, right)  # as many dropout masks were drawn
@@ -233,7 +236,7 @@ def test_low_memory_gives_the_same_gradient(kind: str, monkeypatch: pytest.Monke
         torch.manual_seed(3)
         dropout = {"dropout": 0.5}
         backbone = ModuleBackbone(OwnModule(**dropout), 3) if kind == "own" else GCN(5, 3, hidden_channels=6, **dropout)
-        method = EERMMethod(backbone, learner, explorers=3, inner_steps=2, low_memory=low_memory)
+        method = EERMMethod(backbone, EERM(views=3, inner_steps=2, low_memory=low_memory), learner)
         monkeypatch.setattr(method, "descend", lambda: None)
         method.step(environments(2), 0.0)
         gradients.append({name: p.grad for name, p in backbone.named_parameters()})
@@ -247,7 +250,7 @@ def test_rewards_are_the_variance_or_what_a_view_adds_to_it(credit: str) -> None
     backbone = GCN(5, 3, hidden_channels=6).train()
     twin = copy.deepcopy(backbone)
     training = environments(2)
-    EERMMethod(backbone, lambda m, k: Watching(log, m, k), explorers=3, credit=credit).step(training, 0.0)
+    EERMMethod(backbone, EERM(views=3, credit=credit), lambda m, k: Watching(log, m, k)).step(training, 0.0)
     views = [(place, view) for what, place, view, *_ in log if what == "propose"]
     risks = np.array([risk_of(twin, training[m], view.graph).item() for (m, _), view in views], dtype=np.float64)
     rewards = [entry[4] for entry in log if entry[0] == "learn"]
@@ -258,12 +261,12 @@ def test_rewards_are_the_variance_or_what_a_view_adds_to_it(credit: str) -> None
 
 
 def test_beta_moves_in_a_straight_line() -> None:
-    method = EERMMethod(GCN(5, 3, hidden_channels=6), learner, beta=1.0, beta_end=11.0, explorers=2)
+    method = EERMMethod(GCN(5, 3, hidden_channels=6), EERM(beta=1.0, beta_end=11.0, views=2), learner)
     rows = [method.step(environments(1), progress) for progress in (0.0, 0.25, 0.5, 1.0)]
     assert [row["beta"] for row in rows] == [1.0, 3.5, 6.0, 11.0]
     for row in rows:
         assert row["loss"] == pytest.approx(row["variance"] + row["beta"] * row["risk"], rel=1e-5)
-    constant = EERMMethod(GCN(5, 3, hidden_channels=6), learner, beta=2.0, explorers=2)
+    constant = EERMMethod(GCN(5, 3, hidden_channels=6), EERM(beta=2.0, views=2), learner)
     assert [constant.step(environments(1), progress)["beta"] for progress in (0.0, 1.0)] == [2.0, 2.0]
 
 
@@ -271,7 +274,7 @@ def test_beta_weighs_the_gradient_as_well(monkeypatch: pytest.MonkeyPatch) -> No
     gradients = []
     for progress in (0.0, 1.0):
         torch.manual_seed(0)
-        method = EERMMethod(GCN(5, 3, hidden_channels=6), learner, beta=1.0, beta_end=1e4, explorers=2)
+        method = EERMMethod(GCN(5, 3, hidden_channels=6), EERM(beta=1.0, beta_end=10000.0, views=2), learner)
         monkeypatch.setattr(method, "descend", lambda: None)
         method.step(environments(1), progress)
         gradients.append(torch.cat([p.grad.flatten() for p in method.backbone.parameters() if p.grad is not None]))
@@ -282,7 +285,7 @@ def test_explorers_are_reset_at_every_step_only_if_asked() -> None:
     assert [e.policy.steps for e in trained(3, reset_explorers=True).explorers[0]] == [2, 2]
     assert [e.policy.steps for e in trained(3).explorers[0]] == [6, 6]
     log: list[Any] = []
-    method = EERMMethod(GCN(5, 3), lambda m, k: Watching(log, m, k), explorers=2, reset_explorers=True)
+    method = EERMMethod(GCN(5, 3), EERM(views=2, reset_explorers=True), lambda m, k: Watching(log, m, k))
     for _ in range(2):
         log.clear()
         method.step(environments(1), 0.0)
@@ -296,7 +299,7 @@ def test_explorers_are_made_once_for_each_environment_and_view() -> None:
         made.append((m, k))
         return Random(1, seed=10 * m + k)
 
-    method = EERMMethod(GCN(5, 3, hidden_channels=6), make, explorers=3)
+    method = EERMMethod(GCN(5, 3, hidden_channels=6), EERM(views=3), make)
     for _ in range(3):
         method.step(environments(2), 0.0)
     assert made == [(m, k) for m in range(2) for k in range(3)]
@@ -316,7 +319,7 @@ def test_the_stem_runs_once_for_each_environment_and_step() -> None:
 
     for low_memory, last in ((False, 1), (True, 2)):
         backbone = Counting(5, 3, hidden_channels=6)
-        method = EERMMethod(backbone, learner, explorers=4, inner_steps=3, low_memory=low_memory)
+        method = EERMMethod(backbone, EERM(views=4, inner_steps=3, low_memory=low_memory), learner)
         for step in (1, 2):
             method.step(environments(2), 0.0)
             assert backbone.stems == 2 * step
@@ -354,7 +357,7 @@ def test_an_explorer_that_follows_gradients_gets_a_risk_that_works() -> None:
     (environment,) = environments(1)
     backbone = GCN(5, 3, hidden_channels=6).train()
     twin = copy.deepcopy(backbone)
-    EERMMethod(backbone, make, explorers=2, lr=1e-9, weight_decay=0.0).step([environment], 0.0)
+    EERMMethod(backbone, EERM(views=2, lr=1e-09, weight_decay=0.0), make).step([environment], 0.0)
     ((value, slope, measured),) = seen
     assert value == pytest.approx(risk_of(twin, environment, environment.graph).item(), rel=1e-4)
     assert slope > 1e-3
@@ -366,15 +369,15 @@ def test_an_explorer_that_follows_gradients_gets_a_risk_that_works() -> None:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"explorers": 1}, r"explorers is 1; EERM needs at least 2: the variance of one view's risk is not defined"),
-        ({"explorers": 0}, "explorers is 0"),
+        ({"views": 1}, r"explorers is 1; EERM needs at least 2: the variance of one view's risk is not defined"),
+        ({"views": 0}, "explorers is 0"),
         ({"inner_steps": 0}, "inner_steps is 0; expected at least 1"),
         ({"credit": "all"}, "credit is 'all'; expected 'shared' or 'difference'"),
     ],
 )
 def test_what_cannot_work_is_refused_with_a_reason(options: dict[str, Any], match: str) -> None:
     with pytest.raises(GraphshiftError, match=match):
-        EERMMethod(GCN(5, 3), learner, **options)
+        EERMMethod(GCN(5, 3), EERM(**options), learner)
 
 
 def test_explorers_that_watch_the_risk_get_along_with_deep_backbones_in_low_memory() -> None:

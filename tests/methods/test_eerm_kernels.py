@@ -16,6 +16,7 @@ from graphshift.explorers import Explorer, Random, Reinforce, Risk, View
 from graphshift.graph import kernels
 from graphshift.graph.graph import Graph
 from graphshift.methods import EERMMethod
+from graphshift.methods.eerm import EERM
 from small import assert_close, copied, environments, identical
 
 Make = Callable[[int, int], Explorer]
@@ -42,7 +43,7 @@ def trained(
 ) -> tuple[EERMMethod, list[dict[str, float]]]:
     torch.manual_seed(0)
     backbone = GCN(training[0].num_features, training[0].task.num_classes, hidden_channels=8, dropout=0.2)
-    method = EERMMethod(backbone, make, **{"explorers": 3, "inner_steps": 2} | options)
+    method = EERMMethod(backbone, EERM(**{"views": 3, "inner_steps": 2} | options), make)
     return method, [method.step(training, 0.0) for _ in range(steps)]
 
 
@@ -67,7 +68,7 @@ def test_explorers_in_threads_change_no_bit_beside_torchs_own_threads(monkeypatc
     try:
         for side_by_side in (True, False):
             monkeypatch.setattr(Reinforce, "side_by_side", side_by_side)
-            method, rows = trained(environments(1), EXPLORERS["reinforce"], steps=2, explorers=2, inner_steps=1)
+            method, rows = trained(environments(1), EXPLORERS["reinforce"], steps=2, views=2, inner_steps=1)
             assert (method._pool is not None) == side_by_side
             runs.append((rows, copied(method.state())))
     finally:
@@ -98,7 +99,7 @@ class Meeting(Explorer):
 def test_explorers_work_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
     use_threads(monkeypatch, 2)
     together, seen = threading.Barrier(2), list[int]()
-    trained(environments(1), lambda m, k: Meeting(together, seen), steps=2, explorers=2, inner_steps=1)
+    trained(environments(1), lambda m, k: Meeting(together, seen), steps=2, views=2, inner_steps=1)
     assert len(seen) == 8
     assert threading.get_ident() not in seen
     assert len(set(seen)) == 2
@@ -115,7 +116,7 @@ def test_explorers_work_one_after_the_other_where_they_must(alone: str, monkeypa
         explorer.needs_risk = alone == "needs the risk" and k == 1
         return explorer
 
-    trained(environments(1), make, steps=1, explorers=2, inner_steps=1)
+    trained(environments(1), make, steps=1, views=2, inner_steps=1)
     # Who asks for the risk does so while it proposes; what it learns afterwards needs nobody.
     assert set(seen[:2] if alone == "needs the risk" else seen) == {threading.get_ident()}
 

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from graphshift.backbones import GCN
 from graphshift.data.environment import Environment
 from graphshift.methods import ERMMethod
+from graphshift.methods.erm import ERM
 from small import assert_close, copied, environments
 
 
@@ -29,7 +30,7 @@ def test_a_step_is_that_of_the_mean_risk(count: int) -> None:
     training = environments(count)
     backbone = GCN(5, 3, hidden_channels=6)
     twin = copy.deepcopy(backbone)
-    method = ERMMethod(backbone, lr=0.03, weight_decay=0.1)
+    method = ERMMethod(backbone, ERM(lr=0.03, weight_decay=0.1))
     optimizer = torch.optim.AdamW(twin.parameters(), lr=0.03, weight_decay=0.1)
     for _ in range(3):
         loss = mean_risk(twin, training)
@@ -55,7 +56,7 @@ def test_labels_outside_the_mask_play_no_part() -> None:
             assert not torch.equal(e.y, environments(1)[0].y)
         torch.manual_seed(0)
         backbone = GCN(5, 3, hidden_channels=6)
-        ERMMethod(backbone).step([e], 0.0)
+        ERMMethod(backbone, ERM()).step([e], 0.0)
         results.append(backbone.state_dict())
     assert_close(*results, rtol=0, atol=0)
 
@@ -66,7 +67,7 @@ def test_gradients_are_clipped_to_the_norm(clip: float, monkeypatch: pytest.Monk
     norms, directions = [], []
     for limit in (None, clip):
         torch.manual_seed(0)
-        method = ERMMethod(GCN(5, 3, hidden_channels=6), clip=limit)
+        method = ERMMethod(GCN(5, 3, hidden_channels=6), ERM(clip=limit))
 
         def record(method: ERMMethod = method) -> None:
             gradient = torch.cat([p.grad.flatten() for p in method.backbone.parameters() if p.grad is not None])
@@ -82,14 +83,14 @@ def test_gradients_are_clipped_to_the_norm(clip: float, monkeypatch: pytest.Monk
 
 def test_gradients_do_not_add_up_over_steps() -> None:
     training = environments(1)
-    method = ERMMethod(GCN(5, 3, hidden_channels=6))
+    method = ERMMethod(GCN(5, 3, hidden_channels=6), ERM())
     method.step(training, 0.0)
     assert all(p.grad is None or not p.grad.any() for p in method.backbone.parameters())
 
 
 def test_predict_changes_nothing_and_is_without_dropout() -> None:
     (e,) = environments(1)
-    method = ERMMethod(GCN(5, 3, hidden_channels=6, dropout=0.5))
+    method = ERMMethod(GCN(5, 3, hidden_channels=6, dropout=0.5), ERM())
     method.step([e], 0.0)
     before = copied(method.state())
     first, second = method.predict(e), method.predict(e)
@@ -100,14 +101,14 @@ def test_predict_changes_nothing_and_is_without_dropout() -> None:
 
 def test_a_state_taken_back_goes_on_exactly() -> None:
     training = environments(2)
-    method = ERMMethod(GCN(5, 3, hidden_channels=6), weight_decay=0.01)
+    method = ERMMethod(GCN(5, 3, hidden_channels=6), ERM(weight_decay=0.01))
     for _ in range(3):
         method.step(training, 0.0)
     state = copied(method.state())
     for _ in range(2):
         method.step(training, 0.0)
     torch.manual_seed(7)
-    other = ERMMethod(GCN(5, 3, hidden_channels=6), weight_decay=0.01)
+    other = ERMMethod(GCN(5, 3, hidden_channels=6), ERM(weight_decay=0.01))
     other.load_state(state)
     for _ in range(2):
         other.step(training, 0.0)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.methods import risks
+from graphshift.methods import eerm as risks
 
 SIZES = [2, 3, 4, 7]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,11 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.methods import Method
-from graphshift.training.loop import Run, TrainingResult, train
-from graphshift.training.selection import SELECTIONS, selection_environments
-from small import environments, identical, without_seconds
+from graphshift.training.callbacks import Callback
+from graphshift.training.loop import TrainingResult, train
+from graphshift.training.run import Run
+from graphshift.training.selection import SELECTIONS
+from small import by, environments, identical, split, without_seconds
 
 TEN = torch.arange(10) % 2
 
@@ -51,7 +53,7 @@ class Scripted(Method):
     """Reaches given scores, epoch by epoch: for each environment a list."""
 
     def __init__(self, scores: dict[str, list[float]], losses: list[float] | None = None) -> None:
-        super().__init__(Remembering())
+        super().__init__(Remembering(), gs.ERM())
         self.scores, self.losses, self.looked = scores, losses, []
 
     def step(self, environments: Sequence[Environment], progress: float) -> dict[str, float]:
@@ -73,7 +75,9 @@ class Scripted(Method):
 def run_script(scores: dict[str, list[float]], metric: str = "accuracy", **options: Any) -> TrainingResult:
     select_by = [scripted_environment(name, metric) for name in scores]
     length = max((len(s) for s in scores.values()), default=5)
-    return train(Scripted(scores), [scripted_environment("train", metric)], select_by, **{"epochs": length} | options)
+    return train(
+        Scripted(scores), [scripted_environment("train", metric)], by(select_by), **{"epochs": length} | options
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,21 +93,21 @@ def run_script(scores: dict[str, list[float]], metric: str = "accuracy", **optio
 )
 def test_the_epoch_with_the_best_mean_score_is_kept(scores: dict[str, list[float]], best: int, score: float) -> None:
     result = run_script(scores)
-    assert (result.best_epoch, result.weights["epoch"].item()) == (best, best)
-    assert result.best_score == pytest.approx(score)
+    assert (result.best.epoch, result.best.weights["epoch"].item()) == (best, best)
+    assert result.best.score == pytest.approx(score)
     means = [np.mean(column) for column in zip(*scores.values(), strict=True)]
     assert [row["val"] for row in result.history] == pytest.approx(means)
 
 
 def test_a_metric_of_which_less_is_better_is_minimised() -> None:
     result = run_script({"a": [0.4, 0.1, 0.3, 0.1]}, metric="mse")
-    assert (result.best_epoch, result.weights["epoch"].item()) == (2, 2)
-    assert result.best_score == pytest.approx(0.1)
+    assert (result.best.epoch, result.best.weights["epoch"].item()) == (2, 2)
+    assert result.best.score == pytest.approx(0.1)
 
 
 def test_without_environments_to_select_by_the_last_epoch_is_kept() -> None:
     result = run_script({}, epochs=4)
-    assert (result.best_epoch, result.best_score, result.weights["epoch"].item()) == (4, None, 4)
+    assert (result.best.epoch, result.best.score, result.best.weights["epoch"].item()) == (4, None, 4)
     assert all("val" not in row for row in result.history)
 
 
@@ -114,7 +118,7 @@ def test_without_environments_to_select_by_the_last_epoch_is_kept() -> None:
 def test_early_stopping_waits_as_long_as_asked(patience: int | None, length: int) -> None:
     result = run_script({"a": [0.1, 0.5, 0.5, 0.4, 0.6, 0.1, 0.1, 0.1]}, patience=patience)
     assert len(result.history) == length
-    assert result.best_epoch == (5 if length > 4 else 2)
+    assert result.best.epoch == (5 if length > 4 else 2)
 
 
 def test_progress_goes_from_0_to_1() -> None:
@@ -126,7 +130,7 @@ def test_progress_goes_from_0_to_1() -> None:
 def test_a_loss_that_is_not_a_number_stops_with_an_explanation(loss: float) -> None:
     method = Scripted({"a": [0.1] * 5}, [1.0, 1.0, loss, 1.0, 1.0])
     with pytest.raises(GraphshiftError, match=f"loss became {loss} at epoch 3.*learning rate.*clip"):
-        train(method, [scripted_environment("train")], [scripted_environment("a")], epochs=5)
+        train(method, [scripted_environment("train")], by([scripted_environment("a")]), epochs=5)
     assert int(method.backbone.epoch) == 3
 
 
@@ -145,13 +149,24 @@ def test_weights_that_are_not_numbers_stop_with_an_explanation() -> None:
             return row
 
     with pytest.raises(GraphshiftError, match=r"weights became NaN or infinite at epoch 1; .* learning rate"):
-        train(Exploding({}), [scripted_environment("train")], [], epochs=1)
+        train(Exploding({}), [scripted_environment("train")], by([]), epochs=1)
 
 
 def test_the_report_and_the_file_get_every_row(tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = []
-    result = run_script({"a": [0.1, 0.3, 0.2]}, run=Run(tmp_path), report=rows.append)
-    assert rows == result.history
+    told: list[Any] = []
+
+    class Telling(Callback):
+        def on_start(self, epochs: int) -> None:
+            told.append(epochs)
+
+        def on_epoch(self, row: Mapping[str, Any]) -> None:
+            told.append(row)
+
+        def on_end(self, result: TrainingResult | None) -> None:
+            told.append(result)
+
+    result = run_script({"a": [0.1, 0.3, 0.2]}, run=Run(tmp_path), callbacks=[Telling()])
+    assert told == [3, *result.history, result]
     written = [json.loads(line) for line in (tmp_path / "history.jsonl").read_text().splitlines()]
     assert written == result.history
     assert [row["epoch"] for row in written] == [1, 2, 3]
@@ -162,7 +177,7 @@ def test_the_report_and_the_file_get_every_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("estimator", [gs.ERM, gs.EERM])
-def test_a_fitted_model_has_the_weights_of_the_best_epoch(estimator: type[gs.Model]) -> None:
+def test_a_fitted_model_has_the_weights_of_the_best_epoch(estimator: type[gs.Estimator]) -> None:
     (train_,) = gs.load("planted", nodes=60).train
     wrong = train_.replace(name="wrong", y=(train_.y + 1) % 4)  # the better the fit, the worse the score
     model = estimator(epochs=12, lr=0.1).fit(train_, wrong)
@@ -173,7 +188,7 @@ def test_a_fitted_model_has_the_weights_of_the_best_epoch(estimator: type[gs.Mod
 
 def test_history_of_eerm_has_the_parts_of_the_objective() -> None:
     data = gs.load("planted", nodes=60)
-    model = gs.EERM(epochs=2, explorers=2, hidden_channels=4).fit(data.train, data.val)
+    model = gs.EERM(epochs=2, views=2, hidden_channels=4).fit(data.train, data.val)
     for row in model.history_:
         assert set(row) == {"epoch", "loss", "variance", "risk", "beta", "val", "seconds"}
 
@@ -183,33 +198,33 @@ def test_history_of_eerm_has_the_parts_of_the_objective() -> None:
 
 def test_rules_choose_their_environments() -> None:
     train_, val, tests = environments(2), environments(1, seed=5), environments(1, seed=6)
-    assert selection_environments("val", train_, val, tests, 0) == (train_, val)
-    assert selection_environments("oracle", train_, val, tests, 0) == (train_, tests)
-    assert selection_environments("last", train_, val, tests, 0) == (train_, [])
-    assert selection_environments("explored", train_, val, tests, 0) == (train_, val)
+    assert split("val", train_, val, tests, 0) == (train_, val)
+    assert split("oracle", train_, val, tests, 0) == (train_, tests)
+    assert split("last", train_, val, tests, 0) == (train_, [])
+    assert split("explored", train_, val, tests, 0) == (train_, val)
     assert set(SELECTIONS) == {"val", "explored", "oracle", "last", "id_val"}
 
 
 def test_id_val_holds_a_fifth_of_the_counted_nodes_out() -> None:
     originals = environments(2, nodes=60)
-    kept, held = selection_environments("id_val", originals, environments(1), [], 3)
+    kept, held = split("id_val", originals, environments(1), [], 3)
     for original, k, h in zip(originals, kept, held, strict=True):
         assert not (k.mask & h.mask).any()
         assert torch.equal(k.mask | h.mask, original.mask)
         assert int(h.mask.sum()) == round(0.2 * int(original.mask.sum()))
         assert torch.equal(k.counted, k.mask.nonzero().squeeze(1))  # nothing cached is carried over
         assert torch.equal(h.labels, original.y[h.mask])
-    again = selection_environments("id_val", originals, [], [], 3)[1]
-    other = selection_environments("id_val", originals, [], [], 4)[1]
+    again = split("id_val", originals, [], [], 3)[1]
+    other = split("id_val", originals, [], [], 4)[1]
     assert torch.equal(again[0].mask, held[0].mask)
     assert not torch.equal(other[0].mask, held[0].mask)
 
 
 def test_id_val_never_trains_on_what_it_holds_out() -> None:
     (original,) = environments(1, nodes=60)
-    (held,) = selection_environments("id_val", [original], [], [], 0)[1]
+    (held,) = split("id_val", [original], [], [], 0)[1]
     scrambled = original.replace(y=torch.where(held.mask, (original.y + 1) % 3, original.y))
-    fits = [gs.EERM(epochs=4, explorers=2, hidden_channels=4, selection="id_val").fit(e) for e in (original, scrambled)]
+    fits = [gs.EERM(epochs=4, views=2, hidden_channels=4, selection="id_val").fit(e) for e in (original, scrambled)]
     losses = [[row["loss"] for row in fit.history_] for fit in fits]
     assert losses[0] == losses[1]
     assert [row["val"] for row in fits[0].history_] != [row["val"] for row in fits[1].history_]
@@ -220,21 +235,21 @@ def test_id_val_never_trains_on_what_it_holds_out() -> None:
     [
         ("val", {"tests": True}, "selection 'val' needs validation environments: pass `val`.*'id_val'.*'last'"),
         ("oracle", {"val": True}, "selection 'oracle' needs test environments: pass `tests`"),
-        ("best", {"val": True}, "selection is 'best'; expected one of val, explored, id_val, oracle, last"),
+        ("best", {"val": True}, "selection is 'best'; expected one of explored, id_val, last, oracle, val"),
     ],
 )
 def test_a_rule_without_its_environments_is_a_clear_error(rule: str, given: dict[str, bool], match: str) -> None:
     other = environments(1, seed=9)
     val, tests = other if given.get("val") else [], other if given.get("tests") else []
     with pytest.raises(GraphshiftError, match=match):
-        selection_environments(rule, environments(1), val, tests, 0)
+        split(rule, environments(1), val, tests, 0)
 
 
 def test_too_few_nodes_to_hold_out_are_named() -> None:
     (e,) = environments(1)
     e = e.replace(name="tiny", mask=torch.arange(e.num_nodes) < 2)
     with pytest.raises(GraphshiftError, match="'tiny' has 2 counted nodes, too few"):
-        selection_environments("id_val", [e], [], [], 0)
+        split("id_val", [e], [], [], 0)
 
 
 @pytest.mark.parametrize("rule", ["val", "id_val", "last", "oracle"])
@@ -258,12 +273,12 @@ def test_only_oracle_looks_at_the_tests(rule: str) -> None:
     "model",
     [
         gs.ERM(epochs=3, hidden_channels=4, dropout=0.5),
-        gs.EERM(epochs=3, hidden_channels=4, dropout=0.5, explorers=2, inner_steps=2, explorer_lr=1.0),
-        gs.EERM("gat", epochs=2, hidden_channels=4, explorers=2, explorer="random", selection="id_val"),
+        gs.EERM(epochs=3, hidden_channels=4, dropout=0.5, views=2, inner_steps=2, explorer_lr=1.0),
+        gs.EERM("gat", epochs=2, hidden_channels=4, views=2, explorer="random", selection="id_val"),
     ],
     ids=["erm", "eerm", "random"],
 )
-def test_the_same_seed_gives_the_same_bits_and_the_user_keeps_their_random_state(model: gs.Model) -> None:
+def test_the_same_seed_gives_the_same_bits_and_the_user_keeps_their_random_state(model: gs.Estimator) -> None:
     data = gs.load("planted", nodes=60)
     torch.manual_seed(1)
     first = model.fit(data.train, data.val)

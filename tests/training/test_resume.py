@@ -21,13 +21,14 @@ from graphshift.cli import main
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.storage import read_tensors, write_tensors
 from graphshift.methods import Method
-from graphshift.training.loop import Interrupted, Run
+from graphshift.training.loop import Interrupted
+from graphshift.training.run import Run
 from small import OwnModule, identical, without_seconds
 
 EPOCHS = 8
 SMALL: dict[str, Any] = {"epochs": EPOCHS, "hidden_channels": 4, "lr": 0.05}
-EERM: dict[str, Any] = SMALL | {"explorers": 2, "edits_per_node": 2, "explorer_lr": 0.5}
-MODELS: dict[str, gs.Model] = {
+EERM: dict[str, Any] = SMALL | {"views": 2, "edits_per_node": 2, "explorer_lr": 0.5}
+MODELS: dict[str, gs.Estimator] = {
     "erm": gs.ERM(dropout=0.5, **SMALL),
     "erm-last": gs.ERM("gat", selection="last", clip=0.1, **SMALL),
     "eerm": gs.EERM(dropout=0.5, inner_steps=2, beta_end=5.0, **EERM),
@@ -56,7 +57,7 @@ class Every(Run):
         return self.asked % self.epochs == 0
 
 
-def fit(model: gs.Model, run: Run | None = None) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]], int]:
+def fit(model: gs.Estimator, run: Run | None = None) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]], int]:
     data = gs.load("planted", nodes=60)
     fitted = model.fit(data.train, data.val, run=run)
     return fitted.backbone_.state_dict(), without_seconds(fitted.history_), fitted.best_epoch_
@@ -71,10 +72,10 @@ def ctrl_c() -> Iterator[None]:
 
 
 def at_epoch(
-    model: gs.Model, epoch: int, action: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    model: gs.Estimator, epoch: int, action: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> pytest.MonkeyPatch:
     """Makes the method do something in the middle of an epoch."""
-    made = model.make_method
+    made = type(model).make_method
 
     def make(*args: Any) -> Method:
         method = made(*args)
@@ -89,7 +90,7 @@ def at_epoch(
         method.step = counting  # type: ignore[method-assign]
         return method
 
-    monkeypatch.setattr(model, "make_method", make)
+    monkeypatch.setattr(type(model), "make_method", make)
     return monkeypatch
 
 
@@ -295,7 +296,7 @@ def test_damage_is_a_clear_error_that_names_the_file(damage: str, stopped: Path)
     assert str(caught.value).startswith(f"{stopped / name}: ")
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"hidden_channels": 5}, {"explorers": 3}, {"epochs": 9}])
+@pytest.mark.parametrize("change", [{"seed": 1}, {"hidden_channels": 5}, {"views": 3}, {"epochs": 9}])
 def test_a_checkpoint_of_other_settings_is_refused(change: dict[str, Any], stopped: Path) -> None:
     other = gs.EERM(**MODELS["eerm"].get_params() | change)
     with pytest.raises(GraphshiftError, match=r"checkpoint\.safetensors: is of a run with other settings"):

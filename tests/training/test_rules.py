@@ -16,8 +16,9 @@ import graphshift as gs
 from graphshift.backbones import Backbone
 from graphshift.core.errors import GraphshiftError
 from graphshift.methods import Method
-from graphshift.training.loop import Run, TrainingResult, train
-from small import identical
+from graphshift.training.loop import TrainingResult, train
+from graphshift.training.run import Run
+from small import by, identical
 
 SETTINGS: dict[str, Any] = {"hidden_channels": 4, "lr": 0.1, "dropout": 0.3, "epochs": 14}
 
@@ -31,7 +32,7 @@ class Scripted(Method):
     """Reaches given scores, epoch by epoch: for each environment a list; its one weight counts the epochs."""
 
     def __init__(self, scores: dict[str, list[float]]) -> None:
-        super().__init__(Counting())
+        super().__init__(Counting(), gs.ERM())
         self.scores = scores
 
     def step(self, environments: Sequence[gs.Environment], progress: float) -> dict[str, float]:
@@ -73,25 +74,25 @@ def test_every_rule_keeps_its_own_epoch_and_its_own_patience(
     patience: int | None, main: int, other: int, length: int
 ) -> None:
     a, b = environment("a"), environment("b")
-    result = train(Scripted(SCORES), [environment("train")], [a], epochs=6, patience=patience, also={"b": [b]})
+    result = train(Scripted(SCORES), [environment("train")], by([a]), epochs=6, patience=patience, also={"b": by([b])})
     for epoch, weights, expected in (
-        (result.best_epoch, result.weights, main),
+        (result.best.epoch, result.best.weights, main),
         (result.also["b"].epoch, result.also["b"].weights, other),
     ):
         assert (epoch, weights["count"].item()) == (expected, expected)
     assert result.also["b"].score == SCORES["b"][other - 1]
     assert len(result.history) == length
     for name, chosen in (("a", main), ("b", other)):  # alone, each finds the same
-        alone = train(Scripted(SCORES), [environment("train")], [environment(name)], epochs=6, patience=patience)
-        assert alone.best_epoch == chosen
+        alone = train(Scripted(SCORES), [environment("train")], by([environment(name)]), epochs=6, patience=patience)
+        assert alone.best.epoch == chosen
 
 
 @pytest.mark.parametrize("patience", [None, 2], ids=["to the end", "impatient"])
 @pytest.mark.parametrize("estimator", [gs.ERM, gs.EERM])
 def test_each_rule_finds_what_it_would_find_alone(
-    estimator: type[gs.Model], patience: int | None, data: gs.ShiftDataset
+    estimator: type[gs.Estimator], patience: int | None, data: gs.ShiftDataset
 ) -> None:
-    more = {"explorers": 2, "edits_per_node": 1} if estimator is gs.EERM else {}
+    more = {"views": 2, "edits_per_node": 1} if estimator is gs.EERM else {}
     made = {**SETTINGS, **more, "patience": patience}
     both = estimator(**made).fit(data.train, data.val, data.tests, also=["oracle"])
     alone = {
@@ -128,13 +129,13 @@ def test_a_resumed_training_keeps_what_further_rules_chose(tmp_path: Path) -> No
     a, b = environment("a"), environment("b")
 
     def run(folder: Run) -> TrainingResult:
-        return train(Scripted(scores), [environment("train")], [a], epochs=6, also={"b": [b]}, run=folder)
+        return train(Scripted(scores), [environment("train")], by([a]), epochs=6, also={"b": by([b])}, run=folder)
 
     with pytest.raises(CrashError):
         run(Crashing(tmp_path, 0))
     assert json.loads((tmp_path / "history.jsonl").read_text().splitlines()[-1])["epoch"] == 5
     resumed = run(Run(tmp_path, 0))
-    assert (resumed.best_epoch, resumed.weights["count"].item()) == (6, 6)
+    assert (resumed.best.epoch, resumed.best.weights["count"].item()) == (6, 6)
     assert (resumed.also["b"].epoch, resumed.also["b"].score) == (3, 0.6)
     assert resumed.also["b"].weights["count"].item() == 3
     assert [row["b"] for row in resumed.history] == scores["b"]
@@ -142,13 +143,13 @@ def test_a_resumed_training_keeps_what_further_rules_chose(tmp_path: Path) -> No
 
 def test_a_run_with_other_rules_is_not_resumed(data: gs.ShiftDataset, tmp_path: Path) -> None:
     gs.ERM(**SETTINGS).fit(data.train, data.val, run=Run(tmp_path, 0))
-    with pytest.raises(GraphshiftError, match="is of a run with other settings or other data"):
+    with pytest.raises(GraphshiftError, match="other settings or other data"):
         gs.ERM(**SETTINGS).fit(data.train, data.val, data.tests, also=["oracle"], run=Run(tmp_path, 0))
 
 
 @pytest.mark.parametrize("rule", ["id_val", "last"])
 def test_a_rule_that_changes_training_cannot_share_it(rule: str, data: gs.ShiftDataset) -> None:
-    with pytest.raises(GraphshiftError, match=f"also is '{rule}'; expected 'val', 'explored' or 'oracle'"):
+    with pytest.raises(GraphshiftError, match=f"also is '{rule}'; expected one of 'explored', 'oracle', 'val'"):
         gs.ERM(**SETTINGS).fit(data.train, data.val, also=[rule])
 
 

@@ -11,21 +11,20 @@ import graphshift as gs
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import derive_seed
 from graphshift.data.environment import Environment
-from graphshift.estimators.base import new_backbone
-from graphshift.estimators.settings import validated
 from graphshift.explorers import Gradient
 from graphshift.graph.graph import Graph
 from graphshift.methods import ERMMethod, Method
-from graphshift.training.loop import Run
-from graphshift.training.selection import explored_score, mean_score, misled, selection_environments
-from small import environments, identical
+from graphshift.methods.erm import ERM
+from graphshift.training.run import Run
+from graphshift.training.selection import adversarially_edited, explored_score, mean_score
+from small import environments, identical, split
 
 
 def trained(backbone: str = "sage", **options: object) -> tuple[Method, Environment]:
     train, val = environments(2, nodes=80)
     torch.manual_seed(0)
-    network = new_backbone(backbone, validated({"hidden_channels": 6, **options}), 5, train.task)
-    method = ERMMethod(network, lr=0.05)
+    network = ERM(backbone, hidden_channels=6, **options).new_backbone(5, train.task)
+    method = ERMMethod(network, ERM(lr=0.05))
     for _ in range(20):
         method.step([train], 0.0)
     return method, val
@@ -106,7 +105,7 @@ def test_held_out_nodes_have_every_class() -> None:
     labels[:5], labels[5:55] = 1, 2
     e = e.replace(y=labels, mask=torch.ones(200, dtype=torch.bool))
     for seed in range(20):
-        (kept,), (held,) = selection_environments("id_val", [e], [], [], seed)
+        (kept,), (held,) = split("id_val", [e], [], [], seed)
         assert int(held.mask.sum()) == 40
         assert int(kept.mask.sum()) == 160
         assert all(int((part.labels == 1).sum()) >= 1 for part in (kept, held))
@@ -121,7 +120,7 @@ def test_no_class_is_held_out_whole(rare: int) -> None:
     labels[:rare], labels[10:30] = 1, 2
     e = e.replace(y=labels, mask=torch.ones(50, dtype=torch.bool))
     for seed in range(60):
-        (kept,), (held,) = selection_environments("id_val", [e], [], [], seed)
+        (kept,), (held,) = split("id_val", [e], [], [], seed)
         assert (int(kept.mask.sum()), int(held.mask.sum())) == (40, 10)
         assert int((kept.labels == 1).sum()) >= 1
         assert int((held.labels == 1).sum()) >= min(rare - 1, 1)
@@ -133,4 +132,4 @@ def test_a_graph_without_edges_is_not_misled() -> None:
     graph = environment.graph
     bare = environment.replace(graph=Graph(graph.num_nodes, graph.keys[:0], undirected=True))
     model = gs.ERM("sage", epochs=2, hidden_channels=4, selection="last").fit(environment)
-    assert misled(model.backbone_, bare).graph.num_edges == 0
+    assert adversarially_edited(model.backbone_, bare).graph.num_edges == 0

@@ -27,7 +27,7 @@ from scipy.optimize import minimize
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.methods.risks import eerm_objective, variance
+from graphshift.methods.eerm import eerm_objective, variance
 
 Reading = Literal["proof", "text"]
 Objective = Literal["erm", "variance", "eerm"]
@@ -239,7 +239,7 @@ def learn(objective: Callable[[Tensor], Tensor], risks: EnvironmentRisks, start:
     """Minimise ``objective`` of the risks ``[E]`` over θ by BFGS with autograd's gradient, in double precision.
 
     Args:
-        objective: from the risks of all environments to a scalar, such as ``graphshift.methods.risks.variance``.
+        objective: from the risks of all environments to a scalar, such as ``graphshift.methods.eerm.variance``.
         risks: the risks as functions of θ.
         start: [θ₁, θ₂] to start from.
     """

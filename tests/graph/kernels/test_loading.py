@@ -72,7 +72,7 @@ from graphshift.graph import kernels
 from graphshift import EERM
 from graphshift.datasets.planted import planted
 data = planted(80, environments=3)
-model = EERM(hidden_channels=8, epochs=4, explorers=2, edits_per_node=2, inner_steps=2, explorer_lr=0.5)
+model = EERM(hidden_channels=8, epochs=4, views=2, edits_per_node=2, inner_steps=2, explorer_lr=0.5)
 model.fit(data.train, val=data.val)
 print(json.dumps({"native": kernels.available(), "losses": [row["loss"] for row in model.history_]}))
 """

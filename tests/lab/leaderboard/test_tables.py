@@ -11,13 +11,13 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from graphshift.lab.paper.reproducing import Finished
 from scipy import stats
 
 from graphshift.lab.leaderboard.figures import _curves
 from graphshift.lab.leaderboard.tables import benchmark_tables, rule_tables, study_benchmark
 from graphshift.lab.paper import Item
 from graphshift.lab.paper.report import write_item
+from graphshift.lab.paper.reproducing import Finished
 from graphshift.studies import Arm, run_study
 from tiny_paper import TINY
 from tiny_studies import RANDOM, plan

@@ -30,7 +30,7 @@ from graphshift.fitting.fit import complete_settings
 from graphshift.graph.graph import Graph
 from graphshift.lab.paper.reproducing import quiet
 from graphshift.methods import EERMMethod
-from graphshift.methods.risks import variance
+from graphshift.methods.eerm import variance
 from graphshift.studies.facts import load_data
 from graphshift.studies.ledger import Ledger
 
