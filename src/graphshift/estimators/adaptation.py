@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
 
@@ -38,31 +37,6 @@ def parts_of(adapt: str | None) -> tuple[str, ...]:
     if any(part not in ADAPTATIONS for part in parts) or len(set(parts)) != len(parts):
         raise GraphshiftError(f"adapt is {adapt!r}; expected {', '.join(ADAPTATIONS)}, or two of them, as norm+prior.")
     return parts
-
-
-def batch_norms(module: nn.Module) -> list[nn.modules.batchnorm._NormBase]:
-    """The layers that normalise by statistics kept from training."""
-    found = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._NormBase)]
-    return [norm for norm in found if norm.running_mean is not None]
-
-
-@contextmanager
-def own_statistics(module: nn.Module) -> Iterator[None]:
-    """Batch normalisation by mean and variance of what passes now; those of training stay as they are."""
-    norms = batch_norms(module)
-    if not norms:
-        raise GraphshiftError(
-            f"adapt is 'norm' and {type(module).__name__} has no batch normalisation (of the backbones gcn, sage and "
-            "gat have); leave it out."
-        )
-    before = [(norm.training, norm.track_running_stats) for norm in norms]
-    for norm in norms:
-        norm.training, norm.track_running_stats = True, False
-    try:
-        yield
-    finally:
-        for norm, (training, tracked) in zip(norms, before, strict=True):
-            norm.training, norm.track_running_stats = training, tracked
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from graphshift._version import __version__
 from graphshift.backbones import Backbone, make_backbone
+from graphshift.backbones.batchnorm import batch_norms, own_statistics
 from graphshift.core.devices import torch_device
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.progress import progress_bar
@@ -23,14 +24,7 @@ from graphshift.core.randomness import isolated
 from graphshift.core.storage import write_json, write_tensors
 from graphshift.data.environment import Environment, as_environments, check_together
 from graphshift.data.tasks import Task
-from graphshift.estimators.adaptation import (
-    Calibration,
-    batch_norms,
-    calibrated_to,
-    own_statistics,
-    parts_of,
-    reweighted,
-)
+from graphshift.estimators.adaptation import Calibration, calibrated_to, parts_of, reweighted
 from graphshift.estimators.predictor import Graphs, Predictor
 from graphshift.estimators.settings import Settings, validated
 from graphshift.methods import Method

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from typing import TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from graphshift.backbones import Backbone
+from graphshift.backbones.base import computed_once
+from graphshift.backbones.batchnorm import frozen_statistics, running_statistics
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import rng_state, set_rng_state
 from graphshift.data.environment import Environment
@@ -167,7 +169,6 @@ class EERMMethod(Method):
             # Explorers work on the CPU, where their 64-bit keys are at home; views move to the backbone's device.
             self._homes = [environment.graph.to(torch.device("cpu")) for environment in environments]
             for home in self._homes if self.low_memory else ():
-                home.pattern  # noqa: B018  # views are made from it; the keys beside it are not needed
                 home.forget()
 
     def _make_explorers(self, count: int) -> None:
@@ -193,9 +194,12 @@ class EERMMethod(Method):
                 return environment.risk(output)
 
             shared = SharedRisk(risk, environment.x)
-            looked = [explorer.look(home, shared) for explorer in row if explorer.needs_risk]
+            asking = [explorer for explorer in row if explorer.needs_risk]
+            for explorer in asking:
+                explorer.prepare(home, shared)
+            prepared = all(explorer.is_prepared(home, shared) for explorer in asking)
             jobs = [partial(explorer.propose, home, shared if explorer.needs_risk else None) for explorer in row]
-            views.append(self._together(row, jobs) if all(looked) else [job() for job in jobs])
+            views.append(self._together(row, jobs) if prepared else [job() for job in jobs])
         return views
 
     def _together(self, explorers: Sequence[Explorer], jobs: Sequence[Callable[[], Result]]) -> list[Result]:
@@ -262,44 +266,3 @@ class EERMMethod(Method):
             if leaf.grad is not None:
                 stem.backward(leaf.grad)
         return risks
-
-
-@contextmanager
-def computed_once(backbone: Backbone) -> Iterator[None]:
-    """Explorers that ask for the risk watch its forward pass, which must not happen again on the way back."""
-    before, backbone.save_memory = backbone.save_memory, False
-    try:
-        yield
-    finally:
-        backbone.save_memory = before
-
-
-@contextmanager
-def frozen_statistics(module: nn.Module) -> Iterator[None]:
-    """Forward passes that only look leave the running statistics of batch normalisation as they are."""
-    norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._NormBase)]
-    norms = [norm for norm in norms if norm.training and norm.track_running_stats]
-    for norm in norms:
-        norm.track_running_stats = False
-    try:
-        yield
-    finally:
-        for norm in norms:
-            norm.track_running_stats = True
-
-
-@contextmanager
-def running_statistics(module: nn.Module) -> Iterator[None]:
-    """Batch normalisation by the statistics kept from the graphs as they are, which is what a shifted graph meets.
-
-    By its own, a view whose columns are all shifted alike would not differ from the graph at all.
-    """
-    norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._NormBase) and m.training]
-    norms = [norm for norm in norms if norm.running_mean is not None]
-    for norm in norms:
-        norm.training = False
-    try:
-        yield
-    finally:
-        for norm in norms:
-            norm.training = True

@@ -8,13 +8,13 @@ from statistics import fmean
 import torch
 
 from graphshift.backbones import Backbone
+from graphshift.backbones.base import computed_once
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import derive_seed
 from graphshift.data.environment import Environment
 from graphshift.explorers import Gradient, SharedRisk
 from graphshift.graph.graph import Graph
 from graphshift.methods import Method
-from graphshift.methods.eerm import computed_once
 
 #: The named rules for choosing the epoch whose weights are kept.
 SELECTIONS: dict[str, str] = {
@@ -152,7 +152,7 @@ def misled(backbone: Backbone, environment: Environment, seed: int = 0) -> Envir
         view = explorer.propose(environment.graph, SharedRisk(risk))
     except GraphshiftError as error:  # no gradient in the edges
         graph = environment.graph
-        without = Graph(graph.num_nodes, graph.keys[:0], undirected=graph.undirected)
+        without = Graph.from_keys(graph.num_nodes, graph.keys[:0], undirected=graph.undirected)
         with torch.no_grad():
             here, there = (backbone.propagate(stem, one.to(stem.device)) for one in (graph, without))
         if torch.allclose(here, there):  # since they do nothing

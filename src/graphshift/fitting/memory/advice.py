@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import ShiftDataset
 from graphshift.estimators.settings import Settings
+from graphshift.explorers import EXPLORERS, Explorer
 from graphshift.fitting.memory.estimating import estimate
 from graphshift.fitting.memory.machine import resident_bytes
 
@@ -77,8 +79,9 @@ def _ladders(settings: Settings) -> list[_Ladder]:
     if settings.method == "eerm":
         if not settings.low_memory:
             ladders.append([("--low-memory", {"low_memory": True})])
-        entries = settings.explorer_options.get("entries_per_node", 64)
-        if settings.explorer == "reinforce":
+        option = inspect.signature(EXPLORERS.get(settings.explorer, Explorer)).parameters.get("entries_per_node")
+        if option is not None:
+            entries = settings.explorer_options.get("entries_per_node", option.default)
             room = 64 if entries is None else entries
             fewer = [n for n in _halves(room) if n > settings.edits_per_node] if entries else [64]
             ladders.append(
