@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from graphshift.backbones.memory import Needs
+from graphshift.core.arguments import check_types
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.registry import Registry
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 
@@ -18,9 +23,11 @@ from graphshift.graph.sparse import Sparse
 class Backbone(nn.Module):
     """A GNN in two parts: ``forward(x, graph) = propagate(stem(x), graph)``.
 
-    All take ``in_channels, out_channels, hidden_channels, num_layers, dropout`` by keyword, and options of their own.
+    All take ``in_channels, out_channels, hidden_channels, num_layers, dropout``, and options of their own, by keyword.
     """
 
+    #: Whether its output depends on edges.
+    uses_edges: bool = True
     #: Compute some layers again on the way back instead of keeping them; deep backbones do, the low-memory mode asks.
     save_memory = False
 
@@ -44,15 +51,21 @@ class Backbone(nn.Module):
         """The output for every node, ``[nodes, out_channels]``."""
         return self.propagate(self.stem(x), graph)
 
+    def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
+        """What it holds in memory while it works; by default a generous rule of thumb.
 
-@contextmanager
-def computed_once(backbone: Backbone) -> Iterator[None]:
-    """Explorers that ask for the risk watch its forward pass, which must not happen again on the way back."""
-    before, backbone.save_memory = backbone.save_memory, False
-    try:
-        yield
-    finally:
-        backbone.save_memory = before
+        Args:
+            save_memory: as the attribute :attr:`save_memory` will be in the fit.
+            edge_gradient: the gradient with respect to edge weights is asked for.
+        """
+        # Every matrix stands for a layer that gathers its output along edges and keeps it, as PyG's do.
+        wide = 4 * sum(max(p.shape) for p in self.parameters() if p.dim() > 1)
+        each = {"kept_entries": 2 * wide, "busy_entries": wide, "looking_entries": wide}
+        return Needs("edge_index", 0, 0, kept=wide, busy=wide, looking=wide, **each)
+
+
+#: Every backbone by name.
+BACKBONES: Registry[type[Backbone]] = Registry("backbone", "graphshift.backbones")
 
 
 class Linear(nn.Linear):
@@ -75,7 +88,12 @@ class Linear(nn.Linear):
 class ModuleBackbone(Backbone):
     """A user's own ``torch.nn.Module`` with ``forward(x, edge_index)``, optionally with ``edge_weight``.
 
-    Nothing is known about its inside, so nothing is shared between views: it is all ``propagate``.
+    Nothing is known about its inside, so nothing is shared between views: it is all ``propagate``, and its memory is
+    estimated by the rule of thumb.
+
+    Args:
+        module: the network.
+        out_channels: what it must give for a node.
     """
 
     def __init__(self, module: nn.Module, out_channels: int) -> None:
@@ -106,3 +124,56 @@ class ModuleBackbone(Backbone):
 def zeros(*shape: int) -> nn.Parameter:
     """A bias."""
     return nn.Parameter(torch.zeros(*shape))
+
+
+@contextmanager
+def computed_once(backbone: Backbone) -> Iterator[None]:
+    """Turns :attr:`Backbone.save_memory` off: a forward pass that is watched must not happen again on the way back."""
+    before, backbone.save_memory = backbone.save_memory, False
+    try:
+        yield
+    finally:
+        backbone.save_memory = before
+
+
+def make_backbone(
+    backbone: str | nn.Module,
+    in_channels: int,
+    out_channels: int,
+    *,
+    hidden_channels: int,
+    num_layers: int,
+    dropout: float,
+    options: dict[str, Any] | None = None,
+) -> Backbone:
+    """A new backbone by name, or a copy of the user's own module.
+
+    Args:
+        backbone: a name from :data:`BACKBONES`, a :class:`Backbone`, or any module with ``forward(x, edge_index)``.
+        in_channels: features of a node.
+        out_channels: outputs for a node.
+        hidden_channels: width; a module of the user's own has its own.
+        num_layers: depth; likewise.
+        dropout: likewise.
+        options: options of the named backbone, such as ``{"heads": 2}``.
+    """
+    if isinstance(backbone, nn.Module):
+        if options:
+            raise GraphshiftError(f"backbone_options {options} are for named backbones; your own module has its own.")
+        module = copy.deepcopy(backbone)
+        return module if isinstance(module, Backbone) else ModuleBackbone(module, out_channels)
+    make = BACKBONES.find(backbone)
+    check_types(f"backbone {backbone!r}", make, options or {})
+    try:
+        return make(
+            in_channels,
+            out_channels,
+            hidden_channels=hidden_channels,
+            num_layers=num_layers,
+            dropout=dropout,
+            **(options or {}),
+        )
+    except (TypeError, ArithmeticError, RuntimeError) as error:
+        if not options:
+            raise
+        raise GraphshiftError(f"backbone {backbone!r}: backbone_options {options} do not fit: {error}.") from None

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphshift.backbones.base import Linear, zeros
+from graphshift.backbones.base import BACKBONES, Linear, zeros
 from graphshift.backbones.layered import Convolution, Layered
+from graphshift.backbones.memory import Needs
 from graphshift.graph import kernels
 from graphshift.graph.graph import Graph
+from graphshift.graph.kernels.attention import attend
 from graphshift.graph.sparse import Sparse
 
 
@@ -38,55 +37,11 @@ class GATConvolution(Convolution):
         """Attention along edges."""
         h = h.view(-1, self.heads, self.width)
         source, target = (h * self.from_source).sum(-1), (h * self.to_target).sum(-1)
-        pattern, weight = graph.pattern, graph.weight
-        if kernels.fits(h.detach(), pattern.col, weight):
-            mixed: Tensor = _Attention.apply(h.contiguous(), source, target, graph)
-        else:
-            mixed = self._mix_plainly(h, source, target, graph)
+        mixed = attend(graph, h, source, target)
         return (mixed.flatten(1) if self.concatenate else mixed.mean(dim=1)) + self.bias
 
-    def _mix_plainly(self, h: Tensor, source: Tensor, target: Tensor, graph: Graph) -> Tensor:
-        pattern = graph.pattern
-        along = F.leaky_relu(source[pattern.col] + target[pattern.row], 0.2)  # [edges, heads]
-        alone = F.leaky_relu(source + target, 0.2)  # the self-loop
-        with torch.no_grad():  # softmax does not change when a row's maximum is taken off; exp then cannot overflow
-            receiver = pattern.row.long().unsqueeze(1).expand_as(along)
-            top = alone.scatter_reduce(0, receiver, along, "amax")
-        along, alone = (along - top[pattern.row]).exp(), (alone - top).exp()
-        if graph.weight is not None:
-            along = along * graph.weight.unsqueeze(1)
-        heads = []
-        one = h.new_ones(h.shape[0], 1)
-        for k in range(self.heads):
-            # With a column of ones beside h, one product gives the softmax's numerator and denominator.
-            message = torch.cat([h[:, k], one], dim=1)
-            mixed = Sparse(pattern, along[:, k]) @ message + alone[:, k : k + 1] * message
-            heads.append(mixed[:, :-1] / mixed[:, -1:])
-        return torch.stack(heads, dim=1)
 
-
-class _Attention(torch.autograd.Function):
-    """The attention by kernels: no number for any edge is kept, where autograd would keep ten for each head."""
-
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, source: Tensor, target: Tensor, graph: Graph) -> Tensor:
-        ctx.graph = graph
-        pattern = graph.pattern
-        mixed, top, total = kernels.attend(pattern.rowptr, pattern.col, graph.weight, h, source, target)
-        ctx.save_for_backward(h, source, target, top, total, mixed)
-        return mixed
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        graph: Graph = ctx.graph
-        pattern, weight = graph.pattern, graph.weight
-        rows = across = (pattern.rowptr, pattern.col, weight)
-        if not graph.undirected:
-            transposed, order = pattern.transposed
-            across = (transposed.rowptr, transposed.col, None if weight is None else weight[order])
-        return *kernels.attend_back(rows, across, gradients[0].contiguous(), *ctx.saved_tensors), None
-
-
+@BACKBONES.register("gat")
 class GAT(Layered):
     """The paper's GAT: (L − 1) × [attention → batch norm → ELU → dropout] → attention, the last averaging its heads.
 
@@ -116,3 +71,35 @@ class GAT(Layered):
             width = layers[-1].out_width
         layers.append(GATConvolution(width, out_channels, heads, concatenate=False))
         super().__init__(layers, dropout, activation=nn.ELU(inplace=True))
+
+    def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
+        """Attention keeps little in C; in torch, which the gradient of edge weights needs, numbers for every entry."""
+        in_torch = edge_gradient or not kernels.available()
+        layers = [layer for layer in self.layers if isinstance(layer, GATConvolution)]
+        kept = kept_entries = busy_entries = 0.0
+        for i, layer in enumerate(layers):
+            wide = layer.heads * layer.width
+            # Of W h (the stem's at the first layer), what attention gives, and four numbers of a node for each head.
+            kept += (wide if i else 0) + wide + 4 * layer.heads
+            kept += self._kept_after * layer.out_width if i < len(layers) - 1 else 0
+            if in_torch:
+                # For each head, h with a column of ones; along edges, scores before LeakyReLU, and their exponentials.
+                kept += layer.heads * (layer.width + 1)
+                kept_entries += 4 * 2 * layer.heads
+                busy_entries = max(busy_entries, 4 * (4 * layer.heads + 3) + 8)  # gradients of scores, 64-bit indices
+        stem, widest = layers[0].heads * layers[0].width, max(layer.heads * layer.width for layer in layers)
+        return Needs(
+            "attention in torch" if in_torch else "attention",
+            stem,
+            stem,
+            kept=kept,
+            busy=2 * widest,
+            looking=3 * widest,
+            stem_kept=stem,
+            width=widest,
+            kept_entries=kept_entries,
+            busy_entries=busy_entries,
+            looking_entries=busy_entries,
+            lost=0.9,
+            lost_by_erm=0.85,
+        )

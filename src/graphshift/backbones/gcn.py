@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from graphshift.backbones.base import Linear, zeros
+from graphshift.backbones.base import BACKBONES, Linear, zeros
 from graphshift.backbones.layered import Convolution, Layered, widths
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
@@ -16,7 +16,7 @@ class GCNConvolution(Convolution):
     def __init__(self, in_width: int, out_width: int, normalize: bool) -> None:
         super().__init__()
         self.linear, self.bias, self.normalize = Linear(in_width, out_width, bias=False), zeros(out_width), normalize
-        self.out_width = out_width
+        self.out_width, self.form = out_width, "normalised" if normalize else "adjacency"
 
     def transform(self, x: Tensor | Sparse) -> Tensor:
         """h W."""
@@ -28,6 +28,7 @@ class GCNConvolution(Convolution):
         return mixed.add_(self.bias)  # in place: a product keeps nothing of its result for the way back
 
 
+@BACKBONES.register("gcn")
 class GCN(Layered):
     """The paper's GCN: (L − 1) × [convolution → batch norm → ReLU → dropout] → convolution.
 
@@ -55,3 +56,26 @@ class GCN(Layered):
         shapes = widths(in_channels, hidden_channels, out_channels, num_layers)
         layers = [GCNConvolution(i, o, normalize) for i, o in shapes]
         super().__init__(layers, dropout, activation=nn.ReLU(inplace=True))
+
+
+@BACKBONES.register("gcn-unnormalised")
+class UnnormalisedGCN(GCN):
+    """``GCN(normalize=False)`` under a name of its own."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = 32,
+        num_layers: int = 2,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            hidden_channels=hidden_channels,
+            num_layers=num_layers,
+            dropout=dropout,
+            normalize=False,
+        )

@@ -9,11 +9,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from graphshift.backbones.base import Backbone, Linear
+from graphshift.backbones.base import BACKBONES, Backbone, Linear
+from graphshift.backbones.memory import Needs
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 
 
+@BACKBONES.register("gcnii")
 class GCNII(Backbone):
     """Linear → ReLU = h0, then L × [ReLU(θ_l s W_l + (1 − θ_l) s)] with s = (1 − α) Â h + α h0, then Linear.
 
@@ -73,3 +75,17 @@ class GCNII(Backbone):
             s = (graph.normalised @ h).mul_(1 - self.alpha).add_(first, alpha=self.alpha)
             h = F.relu(self.layers[i](s).mul_(theta).add_(s, alpha=1 - theta), inplace=True)
         return h
+
+    def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
+        """Each layer keeps what its product with W takes and what its ReLU gives.
+
+        To save memory a block of √L layers keeps its input alone, and one block at a time is computed again.
+        """
+        width, depth = self.enter.out_features, len(self.layers)
+        block = max(math.isqrt(depth), 1) if save_memory else depth
+        inputs = math.ceil(depth / block) - 1  # the first block's is the stem
+        kept = (inputs + (3 if self.dropout else 2) * block) * width
+        # On the way back: the gradients before and after an operation.
+        return Needs(
+            "normalised", width, width, kept=kept, busy=2 * width, looking=4 * width, stem_kept=width, width=width
+        )

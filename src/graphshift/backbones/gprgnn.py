@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
-from graphshift.backbones.base import Backbone
+from graphshift.backbones.base import BACKBONES, Backbone
+from graphshift.backbones.memory import Needs
 from graphshift.backbones.mlp import MLP
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 
 
+@BACKBONES.register("gprgnn")
 class GPRGNN(Backbone):
     """Σ_k γ_k Â^k MLP(x), γ_k = α (1 − α)^k at first and (1 − α)^hops for the last, learned. All of the MLP is stem.
 
@@ -54,3 +58,17 @@ class GPRGNN(Backbone):
             h = graph.normalised @ h
             out = out + gamma * h
         return out
+
+    def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
+        """The MLP's, and every hop's h for the gradient of its γ; the first is the stem's."""
+        mlp, hops = self.mlp.memory(), self.gamma.numel() - 1
+        out = mlp.out
+        return replace(
+            mlp,
+            form="normalised",
+            kept=hops * out,
+            busy=3 * out,
+            width=out,
+            looking=max(3 * out, mlp.width),
+            lost_by_erm=1.6,
+        )

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graphshift.backbones.base import Backbone
+from graphshift.backbones.memory import Needs
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 
@@ -19,6 +20,8 @@ class Convolution(nn.Module):
 
     #: The width of the layer's output.
     out_width: int
+    #: What it multiplies by (:class:`~graphshift.backbones.memory.Needs`), and how many results stand side by side.
+    form, sides = "adjacency", 1
 
     @abstractmethod
     def transform(self, x: Tensor | Sparse) -> Tensor:
@@ -57,6 +60,33 @@ class Layered(Backbone):
             hidden = F.dropout(hidden, self.dropout, self.training)
             h = self._layer(i + 1).transform(hidden)
         return hidden, self._layer(len(self.norms)).mix(h, graph)
+
+    def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
+        """What convolutions hold that keep nothing themselves: products with a fixed matrix."""
+        widths = [self._layer(i).out_width for i in range(len(self.layers))]
+        widest, sides = max(widths), self._layer(0).sides
+        # On the way back: the gradients before and after an operation, and the output's. Mixing keeps nothing.
+        return Needs(
+            self._layer(0).form,
+            sides * widths[0],
+            sides * widths[0],
+            kept=self._kept_after * sum(widths[:-1]),
+            busy=2 * widest + widths[-1],
+            looking=(2 + sides) * widest,
+            width=widest,
+            # Arrays of two widths break the heap up more.
+            lost=1.65 if sides == 2 else 1.1,
+            lost_by_erm=2.6 if sides == 2 else 2.1,
+        )
+
+    @property
+    def _kept_after(self) -> int:
+        """What autograd keeps after a hidden layer, in its widths.
+
+        Batch norm keeps its input, the activation its result (and the next product takes it). Dropout keeps its noise
+        and its own result.
+        """
+        return 4 if self.dropout else 2
 
     def _layer(self, i: int) -> Convolution:
         layer = self.layers[i]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphshift.backbones.base import Backbone, Linear
+from graphshift.backbones.base import BACKBONES, Backbone, Linear
 from graphshift.backbones.layered import widths
+from graphshift.backbones.memory import Needs
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 
 
+@BACKBONES.register("mlp")
 class MLP(Backbone):
     """(L − 1) × [Linear → ReLU → dropout] → Linear; edges are never looked at, so it is all stem.
 
@@ -21,6 +23,8 @@ class MLP(Backbone):
         num_layers: L.
         dropout: after each hidden layer.
     """
+
+    uses_edges = False
 
     def __init__(
         self,
@@ -47,3 +51,9 @@ class MLP(Backbone):
     def propagate(self, h: Tensor, graph: Graph) -> Tensor:
         """Nothing."""
         return h
+
+    def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
+        """Every hidden layer keeps its ReLU's result, dropout its noise and its own; and the output."""
+        *hidden, out = (p.shape[0] for p in self.parameters() if p.dim() > 1)
+        whole, widest = (3 if self.dropout else 1) * sum(hidden) + out, max([*hidden, out])
+        return Needs("", whole, out, kept=0, busy=out, looking=2 * widest, stem_kept=whole, width=widest)

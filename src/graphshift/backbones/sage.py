@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, cat, nn
 
-from graphshift.backbones.base import Linear
+from graphshift.backbones.base import BACKBONES, Linear
 from graphshift.backbones.layered import Convolution, Layered, widths
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
@@ -12,6 +12,8 @@ from graphshift.graph.sparse import Sparse
 
 class SAGEConvolution(Convolution):
     """The mean is linear, so both products come first and one `transform` gives the two halves side by side."""
+
+    sides = 2
 
     def __init__(self, in_width: int, out_width: int, self_loops: bool) -> None:
         super().__init__()
@@ -34,6 +36,7 @@ class SAGEConvolution(Convolution):
         return total.div_(degree.unsqueeze(1)).add_(root)
 
 
+@BACKBONES.register("sage")
 class SAGE(Layered):
     """The paper's GraphSAGE: (L − 1) × [convolution → batch norm → ReLU → dropout] → convolution.
 

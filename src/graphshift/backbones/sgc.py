@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from graphshift.backbones.base import Backbone, Linear, zeros
+from graphshift.backbones.base import BACKBONES, Backbone, Linear, zeros
+from graphshift.backbones.memory import Needs
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 
 
+@BACKBONES.register("sgc")
 class SGC(Backbone):
     """Â^L (x W) + b. The product with W comes first: it is narrower, and needs no edges.
 
@@ -42,3 +44,8 @@ class SGC(Backbone):
         for _ in range(self.hops):
             h = graph.normalised @ h
         return h + self.bias
+
+    def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
+        """Products with a fixed matrix keep nothing."""
+        out = self.linear.out_features
+        return Needs("normalised", out, out, kept=0, busy=3 * out, looking=3 * out, width=out)

@@ -63,7 +63,7 @@ def arxiv(*, one_way: bool = False, data_dir: str | Path | None = None) -> Shift
         {"one_way": one_way},
         lambda: _parse_edges(edges, node_count, edge_count, one_way),
     )
-    graph = Graph(parts["y"].numel(), keys["keys"], undirected=not one_way)
+    graph = Graph.from_keys(parts["y"].numel(), keys["keys"], undirected=not one_way)
     whole = environment("arxiv", parts["x"], parts["y"], graph, Task("multiclass", _CLASSES, "accuracy"))
     environments = inductive_environments(whole, parts["year"], PERIODS)
     return ShiftDataset(

@@ -196,7 +196,7 @@ def _available(
 def _school(school: str, path: Path) -> tuple[Graph, NDArray[np.int32]]:
     parts = cached(f"facebook100-{school}", [path], _PARSER, {}, lambda: _parse(path))
     info = parts["info"].numpy()
-    return Graph(info.shape[0], parts["keys"], undirected=True), info
+    return Graph.from_keys(info.shape[0], parts["keys"], undirected=True), info
 
 
 def _parse(path: Path) -> dict[str, Tensor]:

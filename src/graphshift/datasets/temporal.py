@@ -92,7 +92,7 @@ def _induced(graph: Graph, nodes: Tensor) -> Graph:
     keys = number[row[kept]] * count + number[col[kept]]
     weight = None if graph.weight is None else graph.weight[kept]
     # A subgraph of a directed graph may happen to be undirected; saying directed is right all the same.
-    return Graph(count, keys, weight, undirected=graph.undirected)
+    return Graph.from_keys(count, keys, weight, undirected=graph.undirected)
 
 
 def _rows(x: Sparse, rows: Tensor) -> Sparse:

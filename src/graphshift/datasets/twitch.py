@@ -107,7 +107,7 @@ def twitch(*, one_way: bool = False, data_dir: str | Path | None = None) -> Shif
         x = torch.sparse_csr_tensor(
             parts["crow"], parts["col"], torch.ones(entries), (nodes, _FEATURES), check_invariants=True
         )
-        graph = Graph(nodes, parts["keys"], undirected=not one_way)
+        graph = Graph.from_keys(nodes, parts["keys"], undirected=not one_way)
         environments.append(environment(region, x, parts["y"], graph, task))
     return ShiftDataset(
         "twitch",

@@ -1,8 +1,9 @@
-"""Explorers make views. One file each; a new one is added to ``EXPLORERS`` here."""
+"""Explorers make views. One file each, which declares itself: ``@EXPLORERS.register("name")``."""
 
-from graphshift.core.registry import Registry
+from typing import TYPE_CHECKING
+
 from graphshift.explorers.add_edge import AddEdge
-from graphshift.explorers.base import Change, Explorer, Risk, SharedRisk, View, apply_actions, as_graph
+from graphshift.explorers.base import EXPLORERS, Change, Explorer, Risk, SharedRisk, View, apply_actions, as_graph
 from graphshift.explorers.drop_edge import DropEdge
 from graphshift.explorers.features import FeatureExplorer, MixedExplorer
 from graphshift.explorers.gradient import AIMS, Gradient
@@ -30,15 +31,11 @@ __all__ = [
     "as_graph",
 ]
 
-#: Every explorer by name.
-EXPLORERS: Registry[type[Explorer]] = Registry("explorer", "graphshift.explorers")
-for _n, _c in {
-    "reinforce": Reinforce,
-    "random": Random,
-    "gradient": Gradient,
-    "features": FeatureExplorer,
-    "mixed": MixedExplorer,
-    "drop-edge": DropEdge,
-    "add-edge": AddEdge,
-}.items():
-    EXPLORERS.register(_n)(_c)
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> type:
+        """The class of an explorer whose file is not imported above."""
+        for member in EXPLORERS.values() if not name.startswith("_") else ():
+            if member.__name__ == name:
+                return member
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import torch
 from torch_geometric.data import Data
 
-from graphshift.core.randomness import draw_seed, other_nodes
+from graphshift.core.randomness import draw_seed
 from graphshift.data.environment import Environment
-from graphshift.explorers.base import Explorer, Risk, View, as_graph, joined
+from graphshift.explorers.base import EXPLORERS, Explorer, Risk, View, as_graph
 from graphshift.graph import kernels
 from graphshift.graph.graph import Graph
 
 
+@EXPLORERS.register("add-edge")
 class AddEdge(Explorer):
     """For each node s uniformly random other nodes; each that it is not joined to becomes its neighbour.
 
@@ -29,10 +30,9 @@ class AddEdge(Explorer):
         home, n = given.to(torch.device("cpu")), given.num_nodes
         if n < 2:
             return View(given, torch.empty(0, dtype=torch.int64))
-        draw = kernels.draw if kernels.available() else other_nodes
-        drawn = draw(n, self.edits_per_node, draw_seed(self.generator)).int()
+        drawn = kernels.draw(n, self.edits_per_node, draw_seed(self.generator)).flatten()
         every = torch.arange(n + 1, dtype=torch.int32) * self.edits_per_node
-        fresh = ~joined(home, every, drawn.flatten())
+        fresh = ~kernels.joined(home.pattern.rowptr, home.pattern.col, every, drawn)
         first = torch.zeros(n + 1, dtype=torch.int32)
         first[1:] = fresh.reshape(n, -1).sum(dim=1).cumsum(0)
-        return View.of_lists(given, first, drawn.flatten()[fresh], directed=self.directed)
+        return View.of_lists(given, first, drawn[fresh], directed=self.directed)

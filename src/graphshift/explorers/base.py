@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import torch
@@ -13,10 +12,12 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.registry import Registry
 from graphshift.data.checks import checked_graph
 from graphshift.data.environment import Environment
-from graphshift.graph import kernels
-from graphshift.graph.graph import Graph, keys_of, reverse
+from graphshift.explorers.probing import Scores
+from graphshift.graph.graph import Graph
+from graphshift.graph.keys import flipped_keys
 from graphshift.graph.sparse import Sparse
 
 #: A differentiable risk of a graph under the present model: what explorers that follow gradients ask for.
@@ -30,6 +31,13 @@ Change: TypeAlias = Callable[[Features], Features]
 class SharedRisk:
     """A risk that the explorers of one graph ask in turn; what one of them has computed the others need not.
 
+    Attributes:
+        scores: the derivative of the risk in the weight of any pair; None if unknown (or see ``is_opaque``).
+        is_opaque: the backbone uses the graph in a way that scores cannot be computed for.
+        edge_gains: what deleting each edge adds to the risk, by whether both directions go together.
+        deviation: the standard deviation of each feature column; None if unknown.
+        mask_slope, flip_slope: what masking each column, or flipping each entry, adds to the risk; None if unknown.
+
     Args:
         risk: of a graph under the present model and, where features are given, of a graph and a change of them.
         x: the features, for explorers that change them.
@@ -37,17 +45,16 @@ class SharedRisk:
 
     def __init__(self, risk: Risk, x: Features | None = None) -> None:
         self.risk, self.x = risk, x
-        self._kept: dict[str, Any] = {}
+        self.scores: Scores | None = None
+        self.is_opaque = False
+        self.edge_gains: dict[bool, Tensor] = {}
+        self.deviation: Tensor | None = None
+        self.mask_slope: Tensor | None = None
+        self.flip_slope: Tensor | None = None
 
     def __call__(self, graph: Graph, change: Change | None = None) -> Tensor:
         """The risk of a graph; with ``change``, of changed features."""
         return self.risk(graph) if change is None else self.risk(graph, change)
-
-    def once(self, name: str, make: Callable[[], Any]) -> Any:
-        """What was made under this name; made now if it was not."""
-        if name not in self._kept:
-            self._kept[name] = make()
-        return self._kept[name]
 
 
 class View:
@@ -67,19 +74,20 @@ class View:
     def __init__(
         self, graph: Graph, flips: Tensor | None = None, actions: Tensor | None = None, log_prob: float = 0.0
     ) -> None:
-        self.graph, self.actions, self.log_prob = graph, actions, log_prob
+        self.actions, self.log_prob = actions, log_prob
         self.change: Change | None = None
-        self._again: Callable[[], Graph] | None = None
-        self._lists: tuple[Tensor, Tensor, bool] | None = None
-        if flips is not None:
-            self.__dict__["flips"] = flips
+        self._graph: Graph | None = graph
+        self._flips = flips
+        #: Makes the graph, and finds the flips, of a view that is known by its edits.
+        self._make: Callable[[], Graph] | None = None
+        self._find: Callable[[], Tensor] | None = None
 
     @classmethod
     def of_actions(cls, graph: Graph, actions: Tensor, log_prob: float, *, directed: bool = False) -> View:
         """The view in which the drawn pairs of ``graph`` are flipped, as :func:`apply_actions` does."""
-        again = partial(graph.flip_rows, actions, directed=directed)
-        view = cls(again(), None, actions, log_prob)
-        view._again = again
+        view = cls._made(graph, lambda home: home.flip_rows(actions, directed=directed))
+        view.actions, view.log_prob = actions, log_prob
+        view._find = lambda: _flipped(actions, both=graph.undirected and not directed)
         return view
 
     @classmethod
@@ -91,40 +99,42 @@ class View:
             first, columns: int32.
             directed: flip single entries also in an undirected graph.
         """
-        home = graph.to(torch.device("cpu"))
         directed = directed and bool(columns.numel())  # without a flip it stays as it is
-        again = partial(home.flip_lists, first, columns, directed=directed)
-        view = cls(again().to(graph.device))
-        view._again = lambda: again().to(graph.device)
-        view._lists = (first, columns, graph.undirected and not directed)
+        view = cls._made(graph, lambda home: home.flip_lists(first, columns, directed=directed))
+        view._find = lambda: flipped_keys(first, columns, both=graph.undirected and not directed)
         return view
 
+    @classmethod
+    def _made(cls, graph: Graph, edited: Callable[[Graph], Graph]) -> View:
+        """The view that an edit on the CPU makes, whose graph can be dropped and made again."""
+        home = graph.to(torch.device("cpu"))
+        view = cls(edited(home).to(graph.device))
+        view._make = lambda: edited(home).to(graph.device)
+        return view
+
+    @property
+    def graph(self) -> Graph:
+        """The edited graph; after :meth:`forget` it is made again from the edits."""
+        if self._graph is None:
+            assert self._make is not None
+            self._graph = self._make()
+        return self._graph
+
     def forget(self) -> None:
-        """Drops what can be made again: the graph if its actions are known, else the forms that were made of it."""
-        if self._again is None:
+        """Frees memory: drops the graph if the edits are known, else the forms that were made of it."""
+        if self._make is None:
             self.graph.forget()
         else:
-            self.__dict__.pop("graph", None)
+            self._graph = None
 
-    def __getattr__(self, name: str) -> Graph:
-        # Only asked for what is not there: a graph that was forgotten is made again.
-        again: Callable[[], Graph] | None = self.__dict__.get("_again")
-        if name == "graph" and again is not None:
-            self.graph = again()
-            return self.graph
-        raise AttributeError(f"View has no attribute {name!r}")
-
-    @cached_property
+    @property
     def flips(self) -> Tensor:
-        """The keys that differ from the environment's graph, sorted. Made when asked for: training never asks."""
-        if self._lists is not None:
-            first, columns, both = self._lists
-            n = self.graph.num_nodes
-            keys = torch.repeat_interleave(torch.arange(n), first.diff().long()) * n + columns.long()
-            return torch.unique(torch.cat([keys, reverse(keys, n)]) if both else keys)
-        if self.actions is None:
-            raise GraphshiftError("a view without actions needs its flips: View(graph, flips).")
-        return keys_of(self.actions, self.graph.num_nodes, both=self.graph.undirected)
+        """The keys that differ from the environment's graph, sorted. Found when asked for: training never asks."""
+        if self._flips is None:
+            if self._find is None:
+                raise GraphshiftError("this view was made without its flips: View(graph, flips).")
+            self._flips = self._find()
+        return self._flips
 
     @property
     def edge_index(self) -> Tensor:
@@ -153,22 +163,29 @@ class Explorer(BaseTransform):
         seed: of the explorer's own random generator.
     """
 
-    #: Whether `propose` needs the risk: true for explorers that follow its gradient with respect to edge weights.
-    needs_risk = False
-    #: Whether its views have features of their own.
-    changes_features = False
-    #: Whether explorers of this kind may work at the same time, each in a thread: they share nothing but what `look`
+    #: Whether it learns from rewards: whether the class has a `learn` of its own. Set for every subclass.
+    learns: bool = False
+    #: Whether its views have other edges than the environment.
+    edits_edges: bool = True
+    #: Whether its views have other features than the environment.
+    changes_features: bool = False
+    #: Whether `propose` needs the risk.
+    needs_risk: bool = False
+    #: Whether it needs the risk's gradient with respect to edge weights, so a backbone that uses edges.
+    follows_edges: bool = False
+    #: Whether explorers of this kind may work at the same time, each in a thread: they share nothing but what `prepare`
     #: computed, and draw from their own generator alone.
-    side_by_side = False
+    side_by_side: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.learns = cls.learn is not Explorer.learn
 
     def __init__(self, edits_per_node: int = 5, *, directed: bool = False, seed: int = 0) -> None:
         if edits_per_node < 1:
             raise GraphshiftError(f"edits_per_node is {edits_per_node}; expected at least 1.")
         self.edits_per_node, self.directed, self.seed = edits_per_node, directed, seed
         self.generator = torch.Generator().manual_seed(seed)
-
-    learns = False
-    edits_edges = True
 
     @abstractmethod
     def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
@@ -180,16 +197,16 @@ class Explorer(BaseTransform):
                 explorers with ``needs_risk``.
         """
 
-    def look(self, graph: Graph, risk: SharedRisk) -> bool:
+    def prepare(self, graph: Graph, risk: SharedRisk) -> None:
         """Computes what explorers of one graph share, before they propose; by default nothing.
 
         Args:
             graph: on the CPU.
             risk: keeps what is computed.
-
-        Returns:
-            Whether explorers that may work at the same time may do so now: not if they still have to ask for the risk.
         """
+
+    def is_prepared(self, graph: Graph, risk: SharedRisk) -> bool:
+        """Whether :meth:`propose` will not ask for the risk any more. Only then may explorers propose in threads."""
         return not self.needs_risk
 
     def learn(self, view: View, reward: float) -> None:
@@ -206,6 +223,17 @@ class Explorer(BaseTransform):
         """Takes back what :meth:`state` gave."""
         self.generator.set_state(state["generator"])
 
+    @classmethod
+    def learned_bytes(cls, nodes: int, steps: int, **options: Any) -> tuple[int, int]:
+        """The memory of what an explorer has learned after so many steps, and what growing it needs beside, in bytes.
+
+        Args:
+            nodes: of its graph.
+            steps: of learning.
+            options: what it is made with.
+        """
+        return 0, 0
+
     def forward(self, data: Data) -> Data:
         """A copy of the data with edited edges: the explorer as a PyG transform."""
         others = [k for k in data.keys() if data.is_edge_attr(k) and k not in ("edge_index", "edge_weight")]  # noqa: SIM118
@@ -220,6 +248,10 @@ class Explorer(BaseTransform):
         if view.edge_weight is not None:
             result.edge_weight = view.edge_weight
         return result
+
+
+#: Every explorer by name.
+EXPLORERS: Registry[type[Explorer]] = Registry("explorer", "graphshift.explorers")
 
 
 def as_graph(graph: Graph | Environment | Data) -> Graph:
@@ -259,21 +291,10 @@ def apply_actions(graph: Graph, actions: Tensor, *, directed: bool = False) -> t
         )
     if bool((actions == torch.arange(n, device=actions.device).unsqueeze(1)).any()):
         raise GraphshiftError("actions name a node as its own neighbour; a self-loop is never flipped.")
-    return graph.flip_rows(actions, directed=directed), keys_of(
-        actions, graph.num_nodes, both=graph.undirected and not directed
-    )
+    return graph.flip_rows(actions, directed=directed), _flipped(actions, both=graph.undirected and not directed)
 
 
-def joined(graph: Graph, first: Tensor, listed: Tensor) -> Tensor:
-    """For each listed column whether the row has an edge there.
-
-    Args:
-        graph: on the CPU.
-        first: row n's columns are ``listed[first[n] : first[n + 1]]``; int32.
-        listed: int32.
-    """
-    rowptr, col = graph.pattern.rowptr, graph.pattern.col
-    if kernels.fits(rowptr, col, first, listed):
-        return kernels.joined(rowptr, col, first, listed)
-    rows = torch.repeat_interleave(torch.arange(graph.num_nodes), first.diff().long())
-    return torch.isin(rows * graph.num_nodes + listed.long(), graph.keys)
+def _flipped(actions: Tensor, *, both: bool) -> Tensor:
+    """The keys that ``actions``, ``[nodes, draws]``, flip; sorted, each once."""
+    nodes, draws = actions.shape
+    return flipped_keys(torch.arange(nodes + 1) * draws, actions.cpu().flatten(), both=both)

@@ -7,10 +7,11 @@ from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
-from graphshift.explorers.base import Explorer, Risk, View, as_graph
+from graphshift.explorers.base import EXPLORERS, Explorer, Risk, View, as_graph
 from graphshift.graph.graph import Graph
 
 
+@EXPLORERS.register("drop-edge")
 class DropEdge(Explorer):
     """Removes nodes · s edges, drawn without replacement, but no more than a share of all.
 

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
-from graphshift.explorers.base import Change, Explorer, Features, Risk, SharedRisk, View, as_graph
+from graphshift.explorers.base import EXPLORERS, Change, Explorer, Features, Risk, SharedRisk, View, as_graph
 from graphshift.explorers.gradient import AIMS, Gradient
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Shifted, Sparse
@@ -22,6 +22,7 @@ _RATE, _LEAST = 0.2, 0.01  # of the bound: how far the column with the steepest 
 _LONGER, _SHORTER = 1.2, 0.5  # what a step's length is multiplied by if the slope still points along the last, or back
 
 
+@EXPLORERS.register("features")
 class FeatureExplorer(Explorer):
     """Moves feature columns where the present model's risk rises (or falls) most, within a bound.
 
@@ -48,10 +49,10 @@ class FeatureExplorer(Explorer):
         seed: of the explorer's own random generator; decides on the aim where none is given.
     """
 
-    needs_risk = True
-    side_by_side = True
     edits_edges = False
     changes_features = True
+    needs_risk = True
+    side_by_side = True
 
     def __init__(
         self,
@@ -80,21 +81,30 @@ class FeatureExplorer(Explorer):
         self._rate, self._step = _RATE, torch.zeros(())
         self._slope: Tensor | None = None
 
-    def look(self, graph: Graph, risk: SharedRisk) -> bool:
+    def prepare(self, graph: Graph, risk: SharedRisk) -> None:
         """The backward pass: of this explorer's own features, or one for all explorers of the graph."""
         if self._still:
-            return True
+            return
         if risk.x is None:
             raise GraphshiftError(
                 "explorer 'features' needs the risk as a function of features too: propose(graph, SharedRisk(risk, x))."
             )
-        if self.kind in ("mask", "flip"):
-            self._slope = risk.once(f"features {self.kind}", lambda: _slopes(graph, risk, self.kind, None))
+        if self.kind == "mask":
+            if risk.mask_slope is None:
+                risk.mask_slope = -_column_slopes(graph, risk, None, added=False)  # masked, a column goes from 1 to 0
+            self._slope = risk.mask_slope
+        elif self.kind == "flip":
+            if risk.flip_slope is None:
+                risk.flip_slope = _entry_slopes(graph, risk, risk.x)
+            self._slope = risk.flip_slope
         else:
-            self._slope = _slopes(graph, risk, self.kind, self._moved(risk))
+            self._slope = _column_slopes(graph, risk, self._moved(risk), added=self.kind == "shift")
             along = float((self._slope * self._step.to(self._slope)).sum()) * (1 if self.aim == "raise" else -1)
             self._rate = min(max(self._rate * (_SHORTER if along < 0 else _LONGER), _LEAST), _RATE)
-        return True
+
+    def is_prepared(self, graph: Graph, risk: SharedRisk) -> bool:
+        """Once the backward pass is done."""
+        return self._still or self._slope is not None
 
     def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
         """The graph as it is, with changed features."""
@@ -102,7 +112,7 @@ class FeatureExplorer(Explorer):
         view = View(given, torch.empty(0, dtype=torch.int64))
         risk = risk if isinstance(risk, SharedRisk) else SharedRisk(risk or (lambda _: torch.zeros(())))
         if self._slope is None:
-            self.look(given, risk)
+            self.prepare(given, risk)
         if self._still:
             return view
         assert self._slope is not None
@@ -153,6 +163,7 @@ class FeatureExplorer(Explorer):
         self._rate, self._step = float(state["rate"]), state["step"]
 
 
+@EXPLORERS.register("mixed")
 class MixedExplorer(Explorer):
     """Edges as :class:`~graphshift.explorers.Gradient` flips them and features as :class:`FeatureExplorer` moves them.
 
@@ -163,9 +174,10 @@ class MixedExplorer(Explorer):
         seed: of the explorer's own random generator.
     """
 
-    needs_risk = True
-    side_by_side = True
     changes_features = True
+    needs_risk = True
+    follows_edges = True
+    side_by_side = True
 
     def __init__(
         self,
@@ -184,9 +196,14 @@ class MixedExplorer(Explorer):
         self.features = FeatureExplorer(kind=kind, bound=bound, aim=aim, spared=spared, seed=seed)
         self.generator = self.features.generator = self.edges.generator  # one, so that one state says where it is
 
-    def look(self, graph: Graph, risk: SharedRisk) -> bool:
+    def prepare(self, graph: Graph, risk: SharedRisk) -> None:
         """Both backward passes."""
-        return self.features.look(graph, risk) and self.edges.look(graph, risk)
+        self.features.prepare(graph, risk)
+        self.edges.prepare(graph, risk)
+
+    def is_prepared(self, graph: Graph, risk: SharedRisk) -> bool:
+        """Once both backward passes are done."""
+        return self.features.is_prepared(graph, risk) and self.edges.is_prepared(graph, risk)
 
     def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
         """The edited graph with changed features."""
@@ -224,25 +241,20 @@ class _Columns:
         return x + self.moved if self.added else x * (1 + self.moved)
 
 
-def _slopes(graph: Graph, risk: SharedRisk, kind: str, moved: Tensor | None) -> Tensor:
-    """What a little more of the change adds to the risk: for each column (in its deviations), or each entry.
+def _column_slopes(graph: Graph, risk: SharedRisk, moved: Tensor | None, *, added: bool) -> Tensor:
+    """What moving each column a little further adds to the risk.
 
     Args:
         graph, risk: where.
-        kind: of :data:`KINDS`.
         moved: where columns are already; None: nowhere.
+        added: columns are shifted, by units of their standard deviation; else multiplied.
     """
     x = risk.x
     assert x is not None
-    if kind == "flip":
-        return _entry_slopes(graph, risk, x)
     place = torch.zeros(x.shape[1], dtype=x.dtype, device=x.device) if moved is None else moved.clone()
     place.requires_grad_()
-    value = risk(graph, _Columns(place, kind == "shift"))
-    slope = _gradient(value, place)
-    if kind == "shift":
-        slope = slope * _units(risk)
-    return -slope if kind == "mask" else slope  # masked, a column goes from 1 to 0
+    slope = _gradient(risk(graph, _Columns(place, added)), place)
+    return slope * _units(risk) if added else slope
 
 
 def _entry_slopes(graph: Graph, risk: SharedRisk, x: Features) -> Tensor:
@@ -275,10 +287,10 @@ def _flipped(x: Features, gains: Tensor, bound: float) -> Change:
 
 def _units(risk: SharedRisk) -> Tensor:
     """What a shift of 1 is in each column: its standard deviation, computed once for all explorers."""
-    x = risk.x
-    assert x is not None
-    unit: Tensor = risk.once("deviation", lambda: _deviation(x))
-    return unit
+    if risk.deviation is None:
+        assert risk.x is not None
+        risk.deviation = _deviation(risk.x)
+    return risk.deviation
 
 
 def _deviation(x: Features) -> Tensor:

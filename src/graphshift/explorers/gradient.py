@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.core.randomness import draw_seed, other_nodes
+from graphshift.core.randomness import draw_seed
 from graphshift.data.environment import Environment
-from graphshift.explorers.base import Explorer, Risk, SharedRisk, View, as_graph, joined
-from graphshift.explorers.probing import OpaqueError, Scores, probed
+from graphshift.explorers.base import EXPLORERS, Explorer, Risk, SharedRisk, View, as_graph
+from graphshift.explorers.probing import OpaqueError, probed
 from graphshift.graph import kernels
-from graphshift.graph.graph import Graph, reverse
+from graphshift.graph.graph import Graph
+from graphshift.graph.keys import flipped_keys, keys_of, reverse
 
 #: What an explorer can do to the risk. Explorers take turns: opposite aims differ most.
 AIMS = ("raise", "lower", "leave")
 
 
+@EXPLORERS.register("gradient")
 class Gradient(Explorer):
     """Flips the pairs that change the present model's risk most, to first order: some explorers up, some down.
 
@@ -45,6 +44,7 @@ class Gradient(Explorer):
     """
 
     needs_risk = True
+    follows_edges = True
     side_by_side = True
 
     def __init__(
@@ -70,9 +70,14 @@ class Gradient(Explorer):
         self.budget, self.candidates = budget, 2 * edits_per_node if candidates is None else candidates
         self.aim, self.steps = AIMS[seed % 2] if aim is None else aim, steps
 
-    def look(self, graph: Graph, risk: SharedRisk) -> bool:
+    def prepare(self, graph: Graph, risk: SharedRisk) -> None:
         """The backward pass, and the gain of every edge: what all explorers of this graph need."""
-        return graph.num_nodes < 2 or (self._seen(graph, risk) is not None and self.steps == 1)
+        if graph.num_nodes > 1:
+            _edge_gains(graph, risk, self._both(graph))
+
+    def is_prepared(self, graph: Graph, risk: SharedRisk) -> bool:
+        """Unless the backbone cannot be probed, or there are several steps."""
+        return graph.num_nodes < 2 or (self._both(graph) in risk.edge_gains and self.steps == 1)
 
     def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
         """Flips the pairs that matter most to the given risk."""
@@ -91,13 +96,15 @@ class Gradient(Explorer):
 
     def _chosen(self, graph: Graph, risk: SharedRisk, budget: int) -> tuple[Tensor, Tensor]:
         """The pairs to flip, as lists of columns by row."""
-        seen, seed = self._seen(graph, risk), draw_seed(self.generator)
-        if seen is None:
-            of_edges, drawn, of_drawn = _by_weights(graph, risk, self.candidates, seed, self._both(graph))
+        seed, both, pattern = draw_seed(self.generator), self._both(graph), graph.pattern
+        of_edges = _edge_gains(graph, risk, both)
+        if of_edges is None:
+            of_edges, drawn, of_drawn = _by_weights(graph, risk, self.candidates, seed, both)
         else:
-            of_edges = seen.of_edges
-            drawn, of_drawn = _tried(graph, seen.scores, self.candidates, seed, self._both(graph))
-        return _best(graph, of_edges, drawn, of_drawn, 1.0 if self.aim == "raise" else -1.0, budget)
+            assert risk.scores is not None
+            drawn, of_drawn = risk.scores.of_random(graph, self.candidates, seed, both=both)
+        sign = 1.0 if self.aim == "raise" else -1.0
+        return kernels.best(pattern.rowptr, pattern.col, of_edges, drawn, of_drawn, sign=sign, budget=budget)
 
     def _refined(self, given: Graph, graph: Graph, risk: SharedRisk, budget: int) -> View:
         """In several steps: a pair that a later step flips back counts as never flipped."""
@@ -116,86 +123,23 @@ class Gradient(Explorer):
     def _both(self, graph: Graph) -> bool:
         return graph.undirected and not self.directed
 
-    def _seen(self, graph: Graph, risk: SharedRisk) -> _Seen | None:
-        both = self._both(graph)
-        found: _Seen | None = risk.once(f"seen {both}", lambda: _see(graph, risk, both))
-        return found
 
+def _edge_gains(graph: Graph, risk: SharedRisk, both: bool) -> Tensor | None:
+    """What deleting each edge adds to the risk; None for a model that uses the graph in a way that cannot be followed.
 
-@dataclass(frozen=True)
-class _Seen:
-    """What one backward pass says: the score of any pair, and what deleting each edge adds to the risk.
-
-    Where both directions of an edge move together, one of its two entries has the gain of both, the other has 0.
+    With ``both``, where both directions of an edge go together, one of its entries has the gain of both, the other 0.
     """
-
-    scores: Scores
-    of_edges: Tensor
-
-
-def _see(graph: Graph, risk: SharedRisk, both: bool) -> _Seen | None:
-    """None for a model that uses the graph in a way that cannot be followed."""
-    try:
-        scores: Scores = risk.once("scores", lambda: probed(graph, risk))
-    except OpaqueError:
+    if risk.scores is None and not risk.is_opaque:
+        try:
+            risk.scores = probed(graph, risk)
+        except OpaqueError:
+            risk.is_opaque = True
+    if risk.scores is None:
         return None
-    on_edges = scores.of(graph.pattern.rowptr.int(), graph.pattern.col.int(), both=both, skip=both)
-    return _Seen(scores, -on_edges if graph.weight is None else -graph.weight * on_edges)
-
-
-def _new_weight(graph: Graph) -> float:
-    """Of an edge that ``Graph.flip`` adds."""
-    return 1.0 if graph.weight is None or not graph.num_edges else float(graph.weight.mean())
-
-
-def _tried(graph: Graph, scores: Scores, each: int, seed: int, both: bool) -> tuple[Tensor, Tensor]:
-    """Random pairs, ``each`` for every node, and what joining them adds to the risk.
-
-    A drawn pair that is an edge already adds nothing: it was scored with the edges.
-    """
-    rowptr, col = graph.pattern.rowptr, graph.pattern.col
-    if kernels.fits(rowptr, col, scores.table, scores.add):
-        return kernels.tried(
-            rowptr, col, each, seed, scores.table, scores.width, scores.add, both=both, weight=_new_weight(graph)
-        )
-    first, drawn = _drawn(graph.num_nodes, each, seed)
-    there = joined(graph, first, drawn)
-    return drawn, torch.where(there, 0.0, _new_weight(graph) * scores.of(first, drawn, both=both))
-
-
-def _drawn(nodes: int, each: int, seed: int) -> tuple[Tensor, Tensor]:
-    return torch.arange(nodes + 1, dtype=torch.int32) * each, other_nodes(nodes, each, seed).int().flatten()
-
-
-def _best(
-    graph: Graph, of_edges: Tensor, drawn: Tensor, of_drawn: Tensor, sign: float, budget: int
-) -> tuple[Tensor, Tensor]:
-    """The pairs with the largest positive gains, up to the budget, as lists of columns by row.
-
-    A row's edges come first, then its drawn pairs; among equal gains where the budget ends, the first.
-    """
-    rowptr, col = graph.pattern.rowptr, graph.pattern.col
-    if kernels.fits(rowptr, col, of_edges, drawn, of_drawn):
-        return kernels.best(rowptr, col, of_edges, drawn, of_drawn, sign=sign, budget=budget)
-    return _best_plainly(graph, sign * torch.cat([of_edges, of_drawn]), drawn, budget)
-
-
-def _best_plainly(graph: Graph, gains: Tensor, drawn: Tensor, budget: int) -> tuple[Tensor, Tensor]:
-    n, each = graph.num_nodes, drawn.numel() // graph.num_nodes
-    rows = torch.cat([graph.pattern.row.long(), torch.repeat_interleave(torch.arange(n), each)])
-    order = torch.argsort(rows, stable=True)  # as the lists are read
-    gains, columns = gains[order], torch.cat([graph.pattern.col.int(), drawn])[order]
-    chosen = gains >= torch.finfo(torch.float32).tiny
-    count = int(chosen.sum())
-    if count > budget:
-        # The budget's smallest gain is found by partition, in linear time; pairs equal to it fill what is left.
-        least = float(np.partition(gains[chosen].numpy(), count - budget)[count - budget])
-        chosen = gains > least
-        equal = (gains == least).nonzero().squeeze(1)
-        chosen[equal[: budget - int(chosen.sum())]] = True
-    first = torch.zeros(n + 1, dtype=torch.int64)
-    first[1:] = torch.bincount(rows[order][chosen], minlength=n).cumsum(0)
-    return first.int(), columns[chosen]
+    if both not in risk.edge_gains:
+        on_edges = risk.scores.of(graph.pattern.rowptr.int(), graph.pattern.col.int(), both=both, skip=both)
+        risk.edge_gains[both] = -on_edges if graph.weight is None else -graph.weight * on_edges
+    return risk.edge_gains[both]
 
 
 def _by_weights(graph: Graph, risk: SharedRisk, each: int, seed: int, both: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -204,16 +148,16 @@ def _by_weights(graph: Graph, risk: SharedRisk, each: int, seed: int, both: bool
     The drawn pairs enter the graph with weight 0, and autograd differentiates in the weights.
     """
     n = graph.num_nodes
-    first, drawn = _drawn(n, each, seed)
-    rows = torch.repeat_interleave(torch.arange(n), each)
-    pairs, edges = rows * n + drawn.long(), graph.pattern.row.long() * n + graph.pattern.col.long()
-    keys = torch.unique(torch.cat([pairs, reverse(pairs, n)]) if both else pairs)
+    first, drawn = torch.arange(n + 1, dtype=torch.int32) * each, kernels.draw(n, each, seed).flatten()
+    pairs, edges = keys_of(first, drawn), keys_of(graph.pattern.rowptr, graph.pattern.col)
+    keys = flipped_keys(first, drawn, both=both)
     fresh = keys[~torch.isin(keys, edges)]
     wider = graph.flip(fresh, undirected=both)
+    keys = wider.keys
     weight = torch.ones(wider.num_edges) if wider.weight is None else wider.weight.clone()
-    weight[torch.searchsorted(wider.keys, fresh)] = 0.0
+    weight[torch.searchsorted(keys, fresh)] = 0.0
     weight.requires_grad_()
-    value = risk(Graph(n, wider.keys, weight, undirected=graph.undirected and both))
+    value = risk(Graph(wider.pattern, weight, undirected=both))
     gradient = torch.autograd.grad(value, weight, allow_unused=True)[0] if value.requires_grad else None
     if gradient is None:
         raise GraphshiftError(
@@ -222,11 +166,12 @@ def _by_weights(graph: Graph, risk: SharedRisk, each: int, seed: int, both: bool
         )
 
     def at(wanted: Tensor) -> Tensor:
-        found = gradient[torch.searchsorted(wider.keys, wanted)]
-        return found + gradient[torch.searchsorted(wider.keys, reverse(wanted, n))] if both else found
+        found = gradient[torch.searchsorted(keys, wanted)]
+        return found + gradient[torch.searchsorted(keys, reverse(wanted, n))] if both else found
 
     on_edges = at(edges)
     if both:
         on_edges = torch.where(graph.pattern.col < graph.pattern.row, 0.0, on_edges)
-    of_drawn = torch.where(joined(graph, first, drawn), 0.0, _new_weight(graph) * at(pairs))
+    there = kernels.joined(graph.pattern.rowptr, graph.pattern.col, first, drawn)
+    of_drawn = torch.where(there, 0.0, float(graph.new_weight) * at(pairs))
     return -on_edges if graph.weight is None else -graph.weight * on_edges, drawn, of_drawn

@@ -25,7 +25,6 @@ from graphshift.graph.graph import Graph, Normalised
 from graphshift.graph.sparse import Sparse
 
 _LINE = 16  # numbers in a line of the cache
-_CHUNK = 1 << 20  # numbers that the plain version gathers at a time
 
 
 class OpaqueError(Exception):
@@ -157,18 +156,16 @@ class Scores:
             both: the weights of (n, m) and (m, n) move together.
             skip: leave pairs with m < n at 0, where the reverse entry has them too.
         """
-        if kernels.fits(first, listed, self.table, self.add):
-            return kernels.score(first, listed, self.table, self.width, self.add, both=both, skip=skip)
-        rows = torch.repeat_interleave(torch.arange(first.numel() - 1), first.diff().long())
-        chosen = (listed >= rows).nonzero().squeeze(1) if skip else torch.arange(listed.numel())
-        found = torch.zeros(listed.numel(), dtype=self.add.dtype)
-        g, h = self.table[:, : self.width], self.table[:, self.width : 2 * self.width]
-        for part in chosen.split(max(_CHUNK // max(g.shape[1], 1), 1)):
-            row, col = rows[part], listed[part].long()
-            found[part] = (g[row] * h[col]).sum(dim=1) + self.add[row]
-            if both:
-                found[part] += (g[col] * h[row]).sum(dim=1) + self.add[col]
-        return found
+        return kernels.score(first, listed, self.table, self.width, self.add, both=both, skip=skip)
+
+    def of_random(self, graph: Graph, each: int, seed: int, *, both: bool) -> tuple[Tensor, Tensor]:
+        """Random pairs, ``each`` for every node, and what joining them adds to the risk: both ``[nodes * each]``.
+
+        A drawn pair that is an edge already adds nothing: it is scored with the edges.
+        """
+        pattern, weight = graph.pattern, float(graph.new_weight)
+        scores = (self.table, self.width, self.add)
+        return kernels.score_random(pattern.rowptr, pattern.col, each, seed, *scores, both=both, weight=weight)
 
 
 def probed(graph: Graph, risk: Callable[[Any], Tensor]) -> Scores:

@@ -7,13 +7,14 @@ import math
 import torch
 from torch_geometric.data import Data
 
-from graphshift.core.randomness import draw_seed, other_nodes
+from graphshift.core.randomness import draw_seed
 from graphshift.data.environment import Environment
-from graphshift.explorers.base import Explorer, Risk, View, as_graph
+from graphshift.explorers.base import EXPLORERS, Explorer, Risk, View, as_graph
 from graphshift.graph import kernels
 from graphshift.graph.graph import Graph
 
 
+@EXPLORERS.register("random")
 class Random(Explorer):
     """For each node s uniformly random other nodes; each pair is flipped. Works on graphs of any size.
 
@@ -31,7 +32,5 @@ class Random(Explorer):
         n = graph.num_nodes
         if n < 2:
             return View(graph, torch.empty(0, dtype=torch.int64))
-        seed = draw_seed(self.generator)
-        draw = kernels.draw if kernels.available() else other_nodes
-        actions = draw(n, self.edits_per_node, seed)
+        actions = kernels.draw(n, self.edits_per_node, draw_seed(self.generator))
         return View.of_actions(graph, actions, -actions.numel() * math.log(n - 1), directed=self.directed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,11 +11,12 @@ from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
-from graphshift.explorers.base import Explorer, Risk, View, as_graph
+from graphshift.explorers.base import EXPLORERS, Explorer, Risk, View, as_graph
 from graphshift.explorers.policy import SparsePolicy
 from graphshift.graph.graph import Graph
 
 
+@EXPLORERS.register("reinforce")
 class Reinforce(Explorer):
     r"""For each node s actions from the row's softmax; each flips a pair; the policy climbs the reward.
 
@@ -39,7 +41,6 @@ class Reinforce(Explorer):
     """
 
     side_by_side = True
-    learns = True
 
     def __init__(
         self,
@@ -125,6 +126,13 @@ class Reinforce(Explorer):
             self._mean_reward = float(state["mean_reward"])
         if "mean_square" in state:
             self._mean_square = float(state["mean_square"])
+
+    @classmethod
+    def learned_bytes(
+        cls, nodes: int, steps: int, *, edits_per_node: int = 5, entries_per_node: int | None = 64, **options: Any
+    ) -> tuple[int, int]:
+        """The policy's memory, and what its last growth needs beside."""
+        return SparsePolicy.bytes_after(nodes, steps, draws=edits_per_node, max_entries=entries_per_node)
 
     def _policy_for(self, num_nodes: int) -> SparsePolicy:
         if self.policy is None:

@@ -1,4 +1,4 @@
-"""A graph as sorted 64-bit keys, or as the CSR pattern of its adjacency matrix, and how it is edited in linear time."""
+"""A graph as the CSR pattern of its adjacency matrix, and how it is edited in linear time."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.graph import kernels
+from graphshift.graph.keys import are_sorted, keys_of, reverse
 from graphshift.graph.sparse import Pattern, Sparse
 
 
@@ -29,20 +30,34 @@ class Graph:
     """The structure of one environment or of one view: no features, no labels, never changed in place.
 
     An entry (n, m) of the adjacency matrix says that node n receives from node m; in PyG's words an edge with source m
-    and target n. It is stored as the key ``n * num_nodes + m``. There are no self-loops: backbones that want them add
-    them, and explorers never propose one.
+    and target n. There are no self-loops: backbones that want them add them, and explorers never propose one.
+
+    >>> triangle = Graph.from_edge_index(torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]]), 3)
+    >>> triangle
+    Graph(3 nodes, 6 undirected entries)
+    >>> triangle.flip_rows(torch.tensor([[1], [0], [0]])).num_edges  # without 0 – 1 and 0 – 2
+    2
 
     Args:
-        num_nodes: how many nodes.
-        keys: the entries' keys, sorted and unique, int64.
-        weight: one positive weight for each key, or None for ones.
+        pattern: where the entries are, ``[nodes, nodes]``; the columns of a row in any order.
+        weight: one positive weight for each entry, in the order of the pattern; None for ones.
         undirected: promises that (n, m) is there whenever (m, n) is, with the same weight.
     """
 
-    def __init__(self, num_nodes: int, keys: Tensor, weight: Tensor | None = None, *, undirected: bool) -> None:
-        self.num_nodes, self.weight, self.undirected = num_nodes, weight, undirected
-        self.__dict__["keys"] = keys
-        self._ordered = True
+    def __init__(self, pattern: Pattern, weight: Tensor | None = None, *, undirected: bool) -> None:
+        self.pattern, self.weight, self.undirected = pattern, weight, undirected
+
+    @classmethod
+    def from_keys(cls, num_nodes: int, keys: Tensor, weight: Tensor | None = None, *, undirected: bool) -> Graph:
+        """Takes the keys ``row * num_nodes + column`` of the entries, sorted and unique, int64; weights in their order.
+
+        >>> Graph.from_keys(3, torch.tensor([1, 3]), undirected=True).edge_index
+        tensor([[1, 0],
+                [0, 1]])
+        """
+        rowptr = torch.searchsorted(keys, torch.arange(num_nodes + 1, device=keys.device) * num_nodes)
+        pattern = Pattern(rowptr, keys % num_nodes if num_nodes else keys, (num_nodes, num_nodes))
+        return cls(pattern, weight, undirected=undirected)
 
     @classmethod
     def from_edge_index(
@@ -58,58 +73,36 @@ class Graph:
         if undirected is None:
             backward, order = torch.sort(reverse(keys, num_nodes))
             undirected = torch.equal(keys, backward) and (weight is None or torch.equal(weight, weight[order]))
-        return cls(num_nodes, keys, weight, undirected=undirected)
+        return cls.from_keys(num_nodes, keys, weight, undirected=undirected)
 
-    @classmethod
-    def from_pattern(cls, pattern: Pattern, weight: Tensor | None = None, *, undirected: bool) -> Graph:
-        """Takes the CSR pattern of the adjacency matrix, columns of a row in any order, weights in the same.
-
-        The keys are made when they are asked for: a view that only multiplies never needs them.
-        """
-        graph = object.__new__(cls)
-        graph.num_nodes, graph.weight, graph.undirected = pattern.shape[0], weight, undirected
-        graph.__dict__["pattern"] = pattern
-        graph._ordered = False
-        return graph
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes."""
+        return self.pattern.shape[0]
 
     @property
     def num_edges(self) -> int:
         """How many directed entries; an undirected edge counts twice, as in PyG."""
-        return self._indices.numel()
+        return self.pattern.col.numel()
 
     @property
     def device(self) -> torch.device:
         """Where the graph lives."""
-        return self._indices.device
+        return self.pattern.col.device
 
     @property
-    def _indices(self) -> Tensor:
-        keys: Tensor | None = self.__dict__.get("keys")
-        return self.pattern.col if keys is None else keys
-
-    @cached_property
     def keys(self) -> Tensor:
-        """The entries' keys, sorted. Weights follow ``pattern``; see :meth:`ordered`."""
-        return self._raw_keys() if self._ordered else torch.sort(self._raw_keys()).values
+        """The entries' keys ``row * num_nodes + column``, sorted, int64; computed at every call.
 
-    def _raw_keys(self) -> Tensor:
-        return self.pattern.row.long() * self.num_nodes + self.pattern.col
+        The weights are in the order of the keys only if the columns of each row are sorted.
+        """
+        keys = keys_of(self.pattern.rowptr.cpu(), self.pattern.col.cpu())  # not every device has 64-bit arithmetic
+        return (keys if are_sorted(keys) else keys.sort().values).to(self.device)
 
-    def ordered(self) -> Graph:
-        """The same graph with weights in the order of the keys."""
-        if self._ordered:
-            return self
-        keys, order = torch.sort(self._raw_keys())
-        weight = None if self.weight is None else self.weight[order]
-        return Graph(self.num_nodes, keys, weight, undirected=self.undirected)
-
-    @cached_property
-    def pattern(self) -> Pattern:
-        """The CSR pattern of the adjacency matrix."""
-        n = self.num_nodes
-        bounds = torch.arange(n + 1, device=self.device) * n
-        rowptr = torch.searchsorted(self.keys, bounds)
-        return Pattern(rowptr, self.keys % n if n else self.keys, (n, n), symmetric=self.undirected)
+    @property
+    def new_weight(self) -> Tensor | float:
+        """The weight of an edge that an edit adds: the mean of the graph's weights."""
+        return 1.0 if self.weight is None or not self.num_edges else self.weight.mean()
 
     @cached_property
     def edge_index(self) -> Tensor:
@@ -133,18 +126,13 @@ class Graph:
     @cached_property
     def normalised(self) -> Normalised:
         """The GCN operator of Kipf and Welling with self-loops of weight 1."""
-        pattern, weight = self.pattern, self.weight
         inverse_root = (self.degree + 1).rsqrt()
-        if kernels.fits(pattern.rowptr, pattern.col, weight, inverse_root):
-            value = kernels.scale(pattern.rowptr, pattern.col, weight, inverse_root)
-        else:
-            value = inverse_root[pattern.row] * inverse_root[pattern.col]
-            value = value if weight is None else value * weight
-        return Normalised(Sparse(pattern, value, symmetric=self.undirected), inverse_root.square())
+        value = kernels.scale(self.pattern.rowptr, self.pattern.col, self.weight, inverse_root)
+        return Normalised(Sparse(self.pattern, value, symmetric=self.undirected), inverse_root.square())
 
     def forget(self) -> None:
-        """Drops what can be made again: the forms that backbones multiply by, and the keys beside the pattern."""
-        for name in ("adjacency", "degree", "normalised", *(["keys"] if "pattern" in self.__dict__ else [])):
+        """Drops what can be computed again: the forms that backbones multiply by."""
+        for name in ("adjacency", "degree", "normalised"):
             self.__dict__.pop(name, None)
         self.pattern.forget()
 
@@ -157,12 +145,8 @@ class Graph:
             actions: ``[nodes, any]``; never the row itself. An added edge weighs the mean of the graph's weights.
             directed: flip (n, m) alone also in an undirected graph, where (m, n) otherwise flips with it.
         """
-        both = self.undirected and not directed
-        rowptr, col = self.pattern.rowptr, self.pattern.col
-        if not kernels.fits(rowptr, col, self.weight, actions.int(), count=self.num_edges + 2 * actions.numel()):
-            return self.flip(keys_of(actions, self.num_nodes, both=both).to(self.device), undirected=both)
-        first = torch.arange(actions.shape[0] + 1, dtype=torch.int32) * actions.shape[1]
-        return self._edited(first, actions.int().flatten(), both)
+        first = torch.arange(actions.shape[0] + 1, dtype=torch.int32, device=actions.device) * actions.shape[1]
+        return self.flip_lists(first, actions.int().flatten(), directed=directed)
 
     def flip_lists(self, first: Tensor, columns: Tensor, *, directed: bool = False) -> Graph:
         """:meth:`flip_rows` where rows flip different numbers of pairs.
@@ -172,88 +156,47 @@ class Graph:
             columns: int32.
             directed: as in :meth:`flip_rows`.
         """
-        both = self.undirected and not directed
-        rowptr, col = self.pattern.rowptr, self.pattern.col
-        if not kernels.fits(rowptr, col, self.weight, first, columns, count=self.num_edges + 2 * columns.numel()):
-            row = torch.repeat_interleave(torch.arange(self.num_nodes), first.diff().long())
-            keys = row * self.num_nodes + columns.long()
-            keys = torch.cat([keys, reverse(keys, self.num_nodes)]) if both else keys
-            return self.flip(torch.unique(keys).to(self.device), undirected=both)
-        return self._edited(first, columns, both)
-
-    def _edited(self, first: Tensor, columns: Tensor, both: bool) -> Graph:
-        rowptr, col = self.pattern.rowptr, self.pattern.col
-        new_weight = 1.0 if self.weight is None or not self.num_edges else float(self.weight.mean())
-        rowptr, col, weight = kernels.edit(rowptr, col, self.weight, first, columns, new_weight=new_weight, both=both)
-        pattern = Pattern(rowptr, col, self.pattern.shape, symmetric=both)
-        return Graph.from_pattern(pattern, weight, undirected=both)
+        both, pattern = self.undirected and not directed, self.pattern
+        return self._with(
+            kernels.edit(
+                pattern.rowptr, pattern.col, self.weight, first, columns, new_weight=self.new_weight, both=both
+            ),
+            undirected=both,
+        )
 
     def flip(self, flips: Tensor, *, undirected: bool | None = None) -> Graph:
         """A + B ∘ (complement(A) − A): the graph with the given entries flipped, in O(edges + flips log edges).
+
+        The columns of each row of the result are sorted, so that its weights are in the order of its keys.
 
         Args:
             flips: keys, sorted and unique; each is removed where it is there and added where it is not. An added
                 edge weighs the mean of the graph's weights. On an undirected graph the caller flips both directions,
             undirected: or says here that the result is not undirected; None keeps what the graph is.
         """
-        if not self._ordered:
-            return self.ordered().flip(flips, undirected=undirected)
         if self.undirected and undirected is None and not torch.equal(reverse(flips, self.num_nodes).sort()[0], flips):
             raise GraphshiftError(
                 "flips: one direction of an edge is flipped and the other is not, and the graph is undirected; flip "
                 "both (gs.explorers.apply_actions does), or say undirected=False."
             )
-        place = torch.searchsorted(self.keys, flips)
-        if self.num_edges:
-            there = self.keys[place.clamp(max=self.num_edges - 1)] == flips
-        else:
-            there = torch.zeros_like(flips, dtype=torch.bool)
-        kept = torch.ones(self.num_edges, dtype=torch.bool, device=self.device)
-        kept[place[there]] = False
-        added = flips[~there]
-        # Merge two sorted arrays: an added key lands behind the kept keys below it and the added keys before it.
-        removed_below = torch.cumsum(there, dim=0)[~there]
-        landing = place[~there] - removed_below + torch.arange(added.numel(), device=self.device)
-        keys = self.keys.new_empty(int(kept.sum()) + added.numel())
-        old = torch.ones(keys.numel(), dtype=torch.bool, device=self.device)
-        old[landing] = False
-        keys[landing] = added
-        keys[old] = self.keys[kept]
-        weight = None
-        if self.weight is not None:
-            weight = self.weight.new_empty(keys.numel())
-            weight[landing] = self.weight.mean() if self.num_edges else 1.0
-            weight[old] = self.weight[kept]
-        return Graph(self.num_nodes, keys, weight, undirected=self.undirected if undirected is None else undirected)
+        pattern = self.pattern
+        edited = kernels.flip(pattern.rowptr, pattern.col, self.weight, flips, new_weight=self.new_weight)
+        return self._with(edited, undirected=self.undirected if undirected is None else undirected)
+
+    def _with(self, edited: tuple[Tensor, Tensor, Tensor | None], *, undirected: bool) -> Graph:
+        rowptr, col, weight = edited
+        return Graph(Pattern(rowptr, col, self.pattern.shape), weight, undirected=undirected)
 
     def to(self, device: torch.device) -> Graph:
         """The same graph on another device."""
         if device == self.device:
             return self
         weight = None if self.weight is None else self.weight.to(device)
-        # 64-bit keys are not safe to compute with on every device: the pattern is made before the move.
-        pattern = self.pattern.to(device)
-        if not self._ordered:
-            return Graph.from_pattern(pattern, weight, undirected=self.undirected)
-        moved = Graph(self.num_nodes, self.keys.to(device), weight, undirected=self.undirected)
-        moved.__dict__["pattern"] = pattern
-        return moved
+        return Graph(self.pattern.to(device), weight, undirected=self.undirected)
 
     def __repr__(self) -> str:
         kind = "undirected" if self.undirected else "directed"
         return f"Graph({self.num_nodes} nodes, {self.num_edges} {kind} entries)"
-
-
-def reverse(keys: Tensor, num_nodes: int) -> Tensor:
-    """The keys of the reversed entries, in the order given."""
-    return (keys % num_nodes) * num_nodes + keys // num_nodes
-
-
-def keys_of(actions: Tensor, num_nodes: int, *, both: bool) -> Tensor:
-    """The keys of the entries (row, action), sorted and unique; with ``both``, those of their reverses too."""
-    rows = torch.arange(num_nodes, device=actions.device).unsqueeze(1)
-    keys = (rows * num_nodes + actions).flatten()
-    return torch.unique(torch.cat([keys, reverse(keys, num_nodes)]) if both else keys)
 
 
 _all_ones = torch.empty(0)

@@ -12,8 +12,6 @@ import warnings
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-import scipy.sparse
 import torch
 from torch import Tensor
 
@@ -24,15 +22,18 @@ warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta 
 
 
 class Pattern:
-    """Where the non-zeros of a matrix are, in CSR form: ``rowptr``, and ``col`` row by row, each once.
+    """Where the non-zeros of a matrix are, in CSR form.
 
-    ``symmetric`` promises that the pattern equals its own transpose, so none has to be made.
+    Args:
+        rowptr: where rows begin, ``[rows + 1]``.
+        col: the columns of row n are ``col[rowptr[n] : rowptr[n + 1]]``, each once, in any order; ``[non-zeros]``.
+        shape: rows and columns.
     """
 
-    def __init__(self, rowptr: Tensor, col: Tensor, shape: tuple[int, int], symmetric: bool = False) -> None:
+    def __init__(self, rowptr: Tensor, col: Tensor, shape: tuple[int, int]) -> None:
         narrow = max(col.numel(), *shape) < 2**31
         self.rowptr, self.col = (t.int() if narrow else t.long() for t in (rowptr, col))
-        self.shape, self.symmetric = shape, symmetric
+        self.shape = shape
 
     @cached_property
     def row(self) -> Tensor:
@@ -44,14 +45,8 @@ class Pattern:
     def transposed(self) -> tuple[Pattern, Tensor]:
         """The transposed pattern, its rows sorted, and the order that takes this pattern's values to it."""
         device, (rows, columns) = self.col.device, self.shape
-        rowptr, col = self.rowptr.cpu(), self.col.cpu()
-        if kernels.fits(rowptr, col):
-            begin, receivers, order = kernels.transpose(rowptr, col, columns)
-        else:  # scipy's CSR to CSC is a counting sort too: linear in the non-zeros, where a sort of keys is not
-            csr = scipy.sparse.csr_matrix((np.arange(col.numel()), col.numpy(), rowptr.numpy()), shape=self.shape)
-            csc = csr.tocsc()
-            begin, receivers, order = (torch.from_numpy(part) for part in (csc.indptr, csc.indices, csc.data))
-        return Pattern(begin.to(device), receivers.to(device), (columns, rows), self.symmetric), order.to(device)
+        begin, receivers, order = kernels.transpose(self.rowptr.cpu(), self.col.cpu(), columns)
+        return Pattern(begin.to(device), receivers.to(device), (columns, rows)), order.to(device)
 
     def forget(self) -> None:
         """Drops what can be made again."""
@@ -60,11 +55,16 @@ class Pattern:
 
     def to(self, device: torch.device) -> Pattern:
         """The same pattern on another device."""
-        return Pattern(self.rowptr.to(device), self.col.to(device), self.shape, self.symmetric)
+        return Pattern(self.rowptr.to(device), self.col.to(device), self.shape)
 
 
 class Sparse:
     """A sparse matrix: a :class:`Pattern` and a value for each non-zero. ``matrix @ dense`` is differentiable in both.
+
+    >>> matrix = Sparse.from_torch(torch.tensor([[0.0, 2.0], [3.0, 0.0]]))
+    >>> matrix @ torch.ones(2, 1)
+    tensor([[2.],
+            [3.]])
 
     Args:
         pattern: where the non-zeros are.

@@ -218,7 +218,6 @@ class EERMMethod(Method):
             # Explorers work on the CPU, where their 64-bit keys are at home; views move to the backbone's device.
             home = environment.graph.to(torch.device("cpu"))
             if self.hparams.low_memory:
-                home.pattern  # noqa: B018  # views are made from it; the keys beside it are not needed
                 home.forget()
             row = [self.make_explorer(self._count, k) for k in range(self.hparams.views)]
             self._met[environment] = _Met(self._count, home, row)
@@ -253,9 +252,12 @@ class EERMMethod(Method):
                 return environment.risk(output)
 
             shared = SharedRisk(risk, environment.x)
-            looked = [explorer.look(home, shared) for explorer in row if explorer.needs_risk]
+            asking = [explorer for explorer in row if explorer.needs_risk]
+            for explorer in asking:
+                explorer.prepare(home, shared)
+            prepared = all(explorer.is_prepared(home, shared) for explorer in asking)
             jobs = [partial(explorer.propose, home, shared if explorer.needs_risk else None) for explorer in row]
-            views.append(self._together(row, jobs) if all(looked) else [job() for job in jobs])
+            views.append(self._together(row, jobs) if prepared else [job() for job in jobs])
         return views
 
     def _together(self, explorers: Sequence[Explorer], jobs: Sequence[Callable[[], Result]]) -> list[Result]:

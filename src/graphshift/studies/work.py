@@ -14,10 +14,11 @@ from typing import Any
 import torch
 
 from graphshift._version import __version__
+from graphshift.backbones.batchnorm import batch_norms
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.environment import ShiftDataset
 from graphshift.estimators import Ensemble, Model, make_model
-from graphshift.estimators.adaptation import batch_norms, parts_of
+from graphshift.estimators.adaptation import parts_of
 from graphshift.estimators.predictor import Predictor
 from graphshift.estimators.settings import validated
 from graphshift.fitting.fit import peak_rss_mb

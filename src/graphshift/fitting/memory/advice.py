@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import ShiftDataset
-from graphshift.estimators.settings import Settings
-from graphshift.fitting.memory.estimating import estimate
+from graphshift.estimators import Estimator
+from graphshift.fitting.memory.estimating import estimate, explorer_class
 from graphshift.fitting.memory.machine import resident_bytes
+from graphshift.methods.eerm import EERM
 
 _GB = 10**9
 
@@ -33,7 +35,7 @@ def show_size(size: int) -> str:
     return f"{size / _GB:.1f} GB" if size >= _GB else f"{size / 10**6:.0f} MB"
 
 
-def advice(data: ShiftDataset, settings: Settings, goal: int, *, resident: int | None = None) -> str:
+def advice(data: ShiftDataset, settings: Estimator, goal: int, *, resident: int | None = None) -> str:
     """What to change so that the estimate stays below ``goal`` bytes, each change tried on the estimate.
 
     Single changes that suffice are named with what they lead to; if none does, all of them together; if that does not
@@ -44,7 +46,7 @@ def advice(data: ShiftDataset, settings: Settings, goal: int, *, resident: int |
     steps: dict[str, dict[str, Any]] = {}
     for ladder in _ladders(settings):
         for flag, changes in ladder:
-            size = estimate(data, settings.model_copy(update=changes), resident=resident).total
+            size = estimate(data, settings.replace(**changes), resident=resident).total
             if size <= goal:
                 single.append(f"{flag} (about {show_size(size)})")
                 break
@@ -63,22 +65,23 @@ def advice(data: ShiftDataset, settings: Settings, goal: int, *, resident: int |
     return f"No setting brings it below{least}: take a smaller graph, or a machine with more memory."
 
 
-def _with(data: ShiftDataset, settings: Settings, steps: Mapping[str, dict[str, Any]], resident: int | None) -> int:
+def _with(data: ShiftDataset, settings: Estimator, steps: Mapping[str, dict[str, Any]], resident: int | None) -> int:
     changes = {name: value for step in steps.values() for name, value in step.items()}
-    return estimate(data, settings.model_copy(update=changes), resident=resident).total
+    return estimate(data, settings.replace(**changes), resident=resident).total
 
 
 _Ladder = Sequence[tuple[str, dict[str, Any]]]
 
 
-def _ladders(settings: Settings) -> list[_Ladder]:
+def _ladders(settings: Estimator) -> list[_Ladder]:
     """The settings that memory depends on, each with ever smaller values, mildest first."""
     ladders: list[_Ladder] = []
-    if settings.method == "eerm":
+    if isinstance(settings, EERM):
         if not settings.low_memory:
             ladders.append([("--low-memory", {"low_memory": True})])
-        entries = settings.explorer_options.get("entries_per_node", 64)
-        if settings.explorer == "reinforce":
+        option = inspect.signature(explorer_class(settings)).parameters.get("entries_per_node")
+        if option is not None:
+            entries = settings.explorer_options.get("entries_per_node", option.default)
             room = 64 if entries is None else entries
             fewer = [n for n in _halves(room) if n > settings.edits_per_node] if entries else [64]
             ladders.append(
@@ -90,7 +93,7 @@ def _ladders(settings: Settings) -> list[_Ladder]:
                     for n in fewer
                 ]
             )
-        ladders.append([(f"--explorers {n}", {"explorers": n}) for n in range(settings.explorers - 1, 1, -1)])
+        ladders.append([(f"--views {n}", {"views": n}) for n in range(settings.views - 1, 1, -1)])
         ladders.append([(f"--edits-per-node {n}", {"edits_per_node": n}) for n in _halves(settings.edits_per_node)])
     ladders.append([(f"--hidden {n}", {"hidden_channels": n}) for n in _halves(settings.hidden_channels) if n >= 4])
     return [ladder for ladder in ladders if ladder]

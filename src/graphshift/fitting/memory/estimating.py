@@ -14,16 +14,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from graphshift.backbones import Backbone, ModuleBackbone
+from graphshift.backbones.memory import Needs
 from graphshift.data.environment import Environment, ShiftDataset
-from graphshift.estimators.settings import Settings
-from graphshift.explorers import EXPLORERS
+from graphshift.estimators import Estimator
+from graphshift.explorers import EXPLORERS, Explorer
 from graphshift.fitting.memory.machine import resident_bytes
-from graphshift.fitting.memory.needs import Needs, needs_of, network_of
 from graphshift.graph import kernels
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
+from graphshift.methods.eerm import EERM
 
 #: What libraries make ready at their first training step: MKL's buffers, autograd's threads, scikit-learn's metrics.
 #: Measured with 500 nodes, where arrays are next to nothing.
@@ -65,29 +67,27 @@ class Estimate:
         return self.total / 1024**2
 
 
-def estimate(
-    data: ShiftDataset, settings: Settings, *, backbone: nn.Module | None = None, resident: int | None = None
-) -> Estimate:
+def estimate(data: ShiftDataset, settings: Estimator, *, resident: int | None = None) -> Estimate:
     """The peak memory of a fit of these data with these settings, scoring and checkpoints included.
 
     It trains nothing and changes nothing. On a device with memory of its own, the host's memory is meant.
 
     Args:
         data: the dataset, loaded. Arrays that environments share count once.
-        settings: of the fit.
-        backbone: your own module, where the settings cannot name one. Nothing is known about its inside, so a generous
-            rule stands in for it, and ``unknown`` says so.
+        settings: the estimator that will be fitted. Of a module of your own nothing is known, so a generous rule
+            stands in for it, and ``unknown`` says so.
         resident: what the process holds now, data included, in bytes; None asks the system.
     """
     held = data_bytes(data)
     resident = resident if resident is not None else resident_bytes() or 0
     process = max(resident - held, 0) + _FIRST_USE
-    network, unknown = network_of(data, settings, backbone)
-    needs = needs_of(network, settings.dropout > 0, settings)
+    network, unknown = _network(data, settings)
+    save_memory = isinstance(settings, EERM) and settings.low_memory
+    needs = network.memory(save_memory=save_memory)
     if settings.device == "cuda":  # only views, policies and data are the host's
         needs = Needs("", 0, 0, 0, 0, 0)
-    if settings.method == "eerm" and settings.explorer not in EXPLORERS:
-        unknown = "; ".join(filter(None, [unknown, f"explorer {settings.explorer!r} is not known: no policy counted"]))
+    if isinstance(settings, EERM) and not isinstance(settings.explorer, str):
+        unknown = "; ".join(filter(None, [unknown, "the explorer is your own: no policy counted"]))
     weights = 4 * sum(p.numel() for p in network.parameters())
     base = {
         "process": process,
@@ -97,20 +97,35 @@ def estimate(
     }
     # The gradient with respect to edges goes through attention in torch: the kernels give none. What the heap loses
     # then is of keys and weights, the same for all backbones.
-    trying = needs_of(network, settings.dropout > 0, settings, by_kernels=False) if needs.form else needs
+    trying = network.memory(save_memory=save_memory, edge_gradient=True) if needs.form else needs
     trying = replace(trying, lost=Needs.lost)
     moments = _moments(data, settings, needs, trying)
     moment, parts = max(moments.items(), key=lambda item: sum(item[1].values()))
     return Estimate({name: round(size) for name, size in (base | parts).items() if size}, moment, unknown)
 
 
-def _moments(data: ShiftDataset, settings: Settings, needs: Needs, trying: Needs) -> dict[str, dict[str, float]]:
+def _network(data: ShiftDataset, settings: Estimator) -> tuple[Backbone, str]:
+    """The network with its shapes and without its numbers, and what is not known about it."""
+    own = settings.backbone
+    if isinstance(own, str):
+        with torch.device("meta"):
+            return settings.new_backbone(data.train[0].num_features, data.task), ""
+    unknown = f"backbone {type(own).__name__!r} is your own: what it keeps is a rule of thumb"
+    return (own if isinstance(own, Backbone) else ModuleBackbone(own, data.task.out_channels)), unknown
+
+
+def explorer_class(settings: Estimator) -> type[Explorer]:
+    """The class of the explorer; of one that is not known, what all have in common."""
+    name = getattr(settings, "explorer", None)
+    return EXPLORERS[name] if isinstance(name, str) and name in EXPLORERS else Explorer
+
+
+def _moments(data: ShiftDataset, settings: Estimator, needs: Needs, trying: Needs) -> dict[str, dict[str, float]]:
     """What each moment that may need most holds beside process, data and optimiser."""
     chosen = {"id_val": data.train, "oracle": data.tests, "last": ()}.get(settings.selection, data.val)
-    eerm = settings.method == "eerm"
+    eerm = isinstance(settings, EERM)
     seen: set[tuple[int, str]] = set()
-    patterns = "pattern" if eerm else needs.form
-    forms = _forms(data.train, patterns, seen, way_back=not eerm)
+    forms = _forms(data.train, "" if eerm else needs.form, seen, way_back=not eerm)
     forms += sum(_features_transposed(e) for e in data.train if needs.form != "edge_index")
     forms += _forms(chosen, needs.form, seen, way_back=False)
     later = _forms([*data.val, *data.tests], needs.form, seen, way_back=False)
@@ -134,11 +149,11 @@ def _moments(data: ShiftDataset, settings: Settings, needs: Needs, trying: Needs
         moments["the forward pass"] = way_back | {"activations": stems + kept, "temporaries": ahead}
     else:
         edited = {id(e): _edited(e.graph, settings) for e in data.train}
-        explorers = settings.explorers
+        explorers = settings.views
         policies = explorers * sum(_policy(e.num_nodes, settings)[0] for e in data.train)
         growth = max(_policy(e.num_nodes, settings)[1] for e in data.train)
         # A feature explorer leaves the graph as it is: its views share it.
-        views_made = 1 if settings.explorer == "features" else explorers
+        views_made = explorers if explorer_class(settings).edits_edges else 1
         plain = views_made * sum(_view(e, edited[id(e)], settings) for e in data.train)
         one = {id(e): _view_forms(e, edited[id(e)], needs, settings) for e in data.train}
         kept_one = {
@@ -189,12 +204,12 @@ def _moments(data: ShiftDataset, settings: Settings, needs: Needs, trying: Needs
     return moments
 
 
-def _lost(step: float, data: ShiftDataset, settings: Settings, needs: Needs) -> float:
+def _lost(step: float, data: ShiftDataset, settings: Estimator, needs: Needs) -> float:
     """What the C library's heap loses while a step with so many bytes of arrays runs."""
     array = max(4 * e.num_nodes * needs.width for e in data.train)
-    share = needs.lost if settings.method == "eerm" else needs.lost_by_erm
+    share = needs.lost if isinstance(settings, EERM) else needs.lost_by_erm
     lost = share * step * (min(1.0, _IN_HEAP / array) if array else 1.0)
-    if settings.low_memory and array >= _SMALL_ARRAY:
+    if getattr(settings, "low_memory", False) and array >= _SMALL_ARRAY:
         return min(lost, _FEW_SMALL * step, _FEW_SMALL_BYTES)
     return lost
 
@@ -207,36 +222,34 @@ def _size(environment: Environment) -> tuple[int, int]:
     return environment.num_nodes, environment.graph.num_edges
 
 
-def _edited(graph: Graph, settings: Settings) -> int:
+def _edited(graph: Graph, settings: Estimator) -> int:
     """Entries of a view: a draw adds one, or two in an undirected graph, since few pairs of a sparse graph are edges.
 
     It is also the room that is made for them, whatever the draws turn out to be.
     """
-    if settings.explorer == "features":
+    if not explorer_class(settings).edits_edges:
         return graph.num_edges
     both = graph.undirected and not settings.directed_edits
     return graph.num_edges + graph.num_nodes * settings.edits_per_node * (2 if both else 1)
 
 
-def _view(environment: Environment, entries: int, settings: Settings) -> float:
+def _view(environment: Environment, entries: int, settings: Estimator) -> float:
     """A view as it is proposed: where rows begin, a column and perhaps a weight for every entry, the actions."""
     nodes, weights = environment.num_nodes, 0 if environment.graph.weight is None else 4 * entries
     drawn = nodes * settings.edits_per_node  # of `gradient`, the pairs that it chose
-    # Without the kernels, all views come with keys.
-    return 4 * nodes + 4 * entries + weights + 4 * drawn + (0 if kernels.available() else 8 * entries)
+    return 4 * nodes + 4 * entries + weights + 4 * drawn
 
 
 def _form(form: str, nodes: int, entries: int) -> dict[str, int]:
     """The forms of a graph that backbones multiply by, by the name they are cached under."""
     return {
         "": {},
-        "pattern": {"pattern": 4 * entries + 4 * nodes},
-        "normalised": {"pattern": 4 * entries + 4 * nodes, "normalised": 4 * entries + 4 * nodes, "degree": 4 * nodes},
+        "normalised": {"normalised": 4 * entries + 4 * nodes, "degree": 4 * nodes},
         # The weights of unweighted graphs are parts of one array of ones.
-        "adjacency": {"pattern": 4 * entries + 4 * nodes, "adjacency": 4 * entries, "degree": 4 * nodes},
-        "attention": {"pattern": 4 * entries + 4 * nodes},
-        "attention in torch": {"pattern": 4 * entries + 4 * nodes, "row": 4 * entries},
-        "edge_index": {"pattern": 4 * entries + 4 * nodes, "edge_index": 16 * entries, "row": 4 * entries},
+        "adjacency": {"adjacency": 4 * entries, "degree": 4 * nodes},
+        "attention": {},
+        "attention in torch": {"row": 4 * entries},
+        "edge_index": {"edge_index": 16 * entries, "row": 4 * entries},
     }[form]
 
 
@@ -244,7 +257,7 @@ def _forms(environments: Iterable[Environment], form: str, seen: set[tuple[int, 
     """What forms the environments' graphs will get that they do not have yet; a shared graph gets them once."""
     total = 0.0
     for graph in (e.graph for e in environments):
-        there = graph.__dict__.keys() | getattr(graph.__dict__.get("pattern"), "__dict__", {}).keys()
+        there = vars(graph).keys() | vars(graph.pattern).keys()
         forms = _form(form, graph.num_nodes, graph.num_edges)
         if way_back and form and (not graph.undirected or form == "attention in torch"):
             forms["transposed"] = 12 * graph.num_edges + 4 * graph.num_nodes
@@ -255,13 +268,12 @@ def _forms(environments: Iterable[Environment], form: str, seen: set[tuple[int, 
     return total
 
 
-def _view_forms(environment: Environment, entries: int, needs: Needs, settings: Settings) -> float:
-    forms = _form(needs.form, environment.num_nodes, entries)
-    own = sum(size for name, size in forms.items() if name != "pattern")
+def _view_forms(environment: Environment, entries: int, needs: Needs, settings: Estimator) -> float:
+    own = sum(_form(needs.form, environment.num_nodes, entries).values())
     return own + _transposed(environment, entries, needs, settings)
 
 
-def _transposed(environment: Environment, entries: int, needs: Needs, settings: Settings) -> float:
+def _transposed(environment: Environment, entries: int, needs: Needs, settings: Estimator) -> float:
     """The transpose that the way back needs where a view is not its own."""
     directed = settings.directed_edits or not environment.graph.undirected
     if needs.form == "attention in torch" or (needs.form == "attention" and directed):
@@ -272,7 +284,7 @@ def _transposed(environment: Environment, entries: int, needs: Needs, settings: 
 def _features_transposed(environment: Environment) -> float:
     """The gradient of the first weights needs the transpose of sparse features, values included; it is kept."""
     x = environment.x
-    if not isinstance(x, Sparse) or "transposed" in x.pattern.__dict__:
+    if not isinstance(x, Sparse) or "transposed" in vars(x.pattern):
         return 0
     return 12 * x.pattern.col.numel() + 4 * x.shape[1]
 
@@ -283,9 +295,9 @@ def _kept(environment: Environment, nodes: int, entries: int, needs: Needs) -> f
     return 4 * nodes * needs.kept + needs.kept_entries * entries + risk
 
 
-def _changed(environment: Environment, needs: Needs, settings: Settings) -> float:
+def _changed(environment: Environment, needs: Needs, settings: Estimator) -> float:
     """What a view with features of its own keeps of them: the features, and the stem's result."""
-    if settings.explorer not in ("features", "mixed"):
+    if not explorer_class(settings).changes_features:
         return 0
     x = environment.x
     numbers = 3 * x.pattern.col.numel() if isinstance(x, Sparse) else x.numel()  # of sparse ones the transpose's too
@@ -298,16 +310,17 @@ def _busy(environment: Environment, nodes: int, entries: int, needs: Needs) -> f
     return max(4 * nodes * needs.busy, risk) + needs.busy_entries * entries
 
 
-def _proposing(environment: Environment, entries: int, needs: Needs, settings: Settings) -> float:
+def _proposing(environment: Environment, entries: int, needs: Needs, settings: Estimator) -> float:
     """What making a view needs beside the view: one at a time, or one in every thread."""
     nodes, edges = _size(environment)
-    if settings.explorer == "features":
+    explorer = explorer_class(settings)
+    if explorer.changes_features and not explorer.follows_edges:
         return _kept(environment, nodes, edges, needs) + _busy(environment, nodes, edges, needs)
-    if settings.explorer in ("gradient", "mixed"):
+    if explorer.follows_edges:
         candidates = settings.explorer_options.get("candidates") or 2 * settings.edits_per_node
         pairs = edges + nodes * candidates
         # The drawn columns and the gains (8), and those near the border (4), for every explorer at the same time.
-        choosing = 12 * pairs * settings.explorers + 8 * edges
+        choosing = 12 * pairs * settings.views + 8 * edges
         if needs.form in ("normalised", "adjacency"):
             # One pass on the graph as it is. Every product's result and gradients stay beside what autograd keeps,
             # about as much once more; they are there while pairs are chosen.
@@ -322,34 +335,19 @@ def _proposing(environment: Environment, entries: int, needs: Needs, settings: S
         return choosing + 28 * wider + passing + 2 * 4 * nodes * needs.width
     if not kernels.available():
         return 40 * (entries + nodes * settings.edits_per_node)
-    threads = min(torch.get_num_threads(), settings.explorers)
+    threads = min(torch.get_num_threads(), settings.views)
     return threads * (4 * nodes * settings.edits_per_node + 8 * nodes)
 
 
-def _policy(nodes: int, settings: Settings) -> tuple[float, float]:
-    """What a policy holds when the fit is over, and what its last growth needs beside.
-
-    16 bytes for every entry that there is room for (a column, a logit, Adam's two moments) and 28 for every node. The
-    room doubles up to ``entries_per_node`` as the policy touches more columns: at most s in a step.
-    """
-    if settings.explorer != "reinforce":
-        return 0, 0
-    bound = settings.explorer_options.get("entries_per_node", 64)
-    draws = settings.explorer_options.get("edits_per_node", settings.edits_per_node)
-    if not isinstance(bound, int | None):  # the explorer will refuse it, by name
-        bound = 64
-    bound = nodes - 1 if bound is None else min(max(bound, draws + 1), nodes - 1)
+def _policy(nodes: int, settings: Estimator) -> tuple[float, float]:
+    """What an explorer has learned when the fit is over, and what its last growth needs beside."""
     steps = settings.inner_steps * (1 if settings.reset_explorers else settings.epochs)
-    longest = room = before = 0
-    for _ in range(steps):
-        length = min(longest + draws, bound)
-        if length > room:
-            before, room = room, min(max(length, 2 * room, 16), bound)
-        longest = length
-        if room == bound:
-            break
-    threads = min(torch.get_num_threads(), settings.explorers)
-    return nodes * (16 * room + 28), threads * 12 * before * nodes
+    options = {"edits_per_node": settings.edits_per_node} | settings.explorer_options
+    try:
+        held, growth = explorer_class(settings).learned_bytes(nodes, steps, **options)
+    except TypeError:  # options that the explorer will refuse, by name
+        held, growth = explorer_class(settings).learned_bytes(nodes, steps)
+    return held, min(torch.get_num_threads(), settings.views) * growth
 
 
 def data_bytes(data: ShiftDataset) -> int:

@@ -1,0 +1,144 @@
+"""Drawing pairs, editing, transposing and scaling graphs in CSR form: ``graphs.c``, and the same in torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from graphshift.core.randomness import other_nodes
+from graphshift.graph.kernels import native
+from graphshift.graph.keys import are_sorted, flipped_keys, keys_of
+
+
+def draw(nodes: int, draws: int, seed: int) -> Tensor:
+    """``draws`` uniformly random other nodes for every node: ``[nodes, draws]``, int32."""
+    if not native.available():
+        return other_nodes(nodes, draws, seed)
+    actions = torch.empty(nodes, draws, dtype=torch.int32)
+    native.call("draw", nodes, draws, seed, actions)
+    return actions
+
+
+def edit(
+    rowptr: Tensor,
+    col: Tensor,
+    weight: Tensor | None,
+    first: Tensor,
+    columns: Tensor,
+    *,
+    new_weight: Tensor | float,
+    both: bool,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Flips listed entries of a graph, in linear time: an entry that is there goes, one that is not comes.
+
+    In torch the rows of the result are sorted; in C they are not.
+
+    Args:
+        rowptr, col, weight: the graph in CSR form; ``weight`` None for ones.
+        first, columns: row n flips ``columns[first[n] : first[n + 1]]``; one that is listed twice flips once.
+        new_weight: of added entries.
+        both: flip the reverses too.
+
+    Returns:
+        ``rowptr``, ``col`` and ``weight`` of the edited graph.
+    """
+    if not native.fits(rowptr, col, weight, first, columns, count=col.numel() + 2 * columns.numel()):
+        flips = flipped_keys(first, columns, both=both).to(col.device)
+        return flip(rowptr, col, weight, flips, new_weight=new_weight)
+    nodes = rowptr.numel() - 1
+    room = col.numel() + columns.numel() * (2 if both else 1)
+    out_rowptr, out_col = torch.empty_like(rowptr), torch.empty(room, dtype=torch.int32)
+    out_weight = None if weight is None else torch.empty(room, dtype=torch.float32)
+    incoming, begin = torch.empty(columns.numel(), dtype=torch.int32), torch.empty(nodes + 2, dtype=torch.int32)
+    scratch = (incoming, begin, torch.empty(nodes, dtype=torch.int32))
+    graph, result = (rowptr, col, weight), (out_rowptr, out_col, out_weight)
+    native.call("edit", nodes, first, columns, *graph, float(new_weight), both, *scratch, *result)
+    end = int(out_rowptr[-1])
+    return out_rowptr, out_col[:end], None if out_weight is None else out_weight[:end]
+
+
+def flip(
+    rowptr: Tensor, col: Tensor, weight: Tensor | None, flips: Tensor, *, new_weight: Tensor | float
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Flips the entries with the given keys by merging sorted arrays, in torch. The rows of the result are sorted.
+
+    Args:
+        rowptr, col, weight: the graph in CSR form.
+        flips: keys, sorted and each once.
+        new_weight: of added entries.
+
+    Returns:
+        ``rowptr``, ``col`` and ``weight`` of the edited graph.
+    """
+    nodes, edges, device = max(rowptr.numel() - 1, 1), col.numel(), col.device
+    keys = keys_of(rowptr, col)
+    if not are_sorted(keys):
+        keys, order = torch.sort(keys)
+        col, weight = col[order], None if weight is None else weight[order]
+    place = torch.searchsorted(keys, flips)
+    there = keys[place.clamp(max=edges - 1)] == flips if edges else torch.zeros_like(flips, dtype=torch.bool)
+    kept = torch.ones(edges, dtype=torch.bool, device=device)
+    kept[place[there]] = False
+    added = flips[~there]
+    # An added key lands behind the kept keys below it and the added keys before it.
+    removed_below = torch.cumsum(there, dim=0)[~there]
+    landing = place[~there] - removed_below + torch.arange(added.numel(), device=device)
+    total = edges + 2 * added.numel() - flips.numel()
+    old = torch.ones(total, dtype=torch.bool, device=device)
+    old[landing] = False
+    out_col = col.new_empty(total)
+    out_col[landing], out_col[old] = (added % nodes).to(col.dtype), col[kept]
+    out_weight = None if weight is None else weight.new_empty(total)
+    if weight is not None and out_weight is not None:
+        out_weight[landing] = new_weight
+        out_weight[old] = weight[kept]
+    gained, lost = (torch.bincount(k // nodes, minlength=nodes) for k in (added, flips[there]))
+    out_rowptr = rowptr.clone()
+    out_rowptr[1:] += (gained - lost).cumsum(0)[: rowptr.numel() - 1]
+    return out_rowptr, out_col, out_weight
+
+
+def joined(rowptr: Tensor, col: Tensor, first: Tensor, listed: Tensor) -> Tensor:
+    """For each listed pair whether it is an entry of the graph.
+
+    Args:
+        rowptr, col: the graph in CSR form.
+        first, listed: the pairs of row n are with ``listed[first[n] : first[n + 1]]``; int32.
+    """
+    if not native.fits(rowptr, col, first, listed):
+        return torch.isin(keys_of(first, listed), keys_of(rowptr, col))
+    nodes = rowptr.numel() - 1
+    mark, found = torch.zeros(nodes, dtype=torch.int32), torch.empty(listed.numel(), dtype=torch.bool)
+    native.call("joined", nodes, rowptr, col, first, listed, mark, found)
+    return found
+
+
+def scale(rowptr: Tensor, col: Tensor, weight: Tensor | None, factor: Tensor) -> Tensor:
+    """``factor[row] * factor[col] * weight`` at every non-zero; ``weight`` None for ones."""
+    if not native.fits(rowptr, col, weight, factor):
+        row = torch.repeat_interleave(factor, rowptr.diff(), output_size=col.numel())
+        return row * factor[col] if weight is None else row * factor[col] * weight
+    value = torch.empty(col.numel(), dtype=torch.float32)
+    native.call("scale", factor.numel(), rowptr, col, weight, factor, value)
+    return value
+
+
+def transpose(rowptr: Tensor, col: Tensor, columns: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The transposed pattern's ``rowptr`` and ``col``, and the order that takes values to it; a counting sort.
+
+    Args:
+        rowptr, col: the pattern in CSR form, on the CPU.
+        columns: how many there are.
+    """
+    rows = rowptr.numel() - 1
+    if not native.fits(rowptr, col):
+        # scipy's CSR to CSC is a counting sort too: linear in the non-zeros, where a sort of keys is not.
+        csr = scipy.sparse.csr_matrix((np.arange(col.numel()), col.numpy(), rowptr.numpy()), shape=(rows, columns))
+        csc = csr.tocsc()
+        return torch.from_numpy(csc.indptr), torch.from_numpy(csc.indices), torch.from_numpy(csc.data)
+    begin, cursor = (torch.empty(columns + 1, dtype=torch.int32) for _ in range(2))
+    receivers, order = torch.empty_like(col), torch.empty_like(col)
+    native.call("transpose", rows, columns, rowptr, col, begin, cursor, receivers, order)
+    return begin, receivers, order

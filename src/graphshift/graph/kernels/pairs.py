@@ -1,0 +1,125 @@
+"""Scoring pairs of nodes and choosing the best of them: ``pairs.c``, and the same in torch.
+
+A table holds for every node a vector g, then a vector h. The score of a pair (n, m) is <g_n, h_m> + add_n.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphshift.graph.kernels import native
+from graphshift.graph.kernels.graphs import draw, joined
+
+_CHUNK = 1 << 20  # numbers that the torch version gathers at a time
+
+
+def score(first: Tensor, listed: Tensor, table: Tensor, width: int, add: Tensor, *, both: bool, skip: bool) -> Tensor:
+    """Scores of listed pairs.
+
+    Args:
+        first, listed: the pairs of row n are with ``listed[first[n] : first[n + 1]]``; int32.
+        table: g and h of every node, ``[nodes, at least 2 * width]``.
+        width: of g and of h.
+        add: ``[nodes]``.
+        both: add the score of (m, n) as well.
+        skip: leave pairs with m < n at 0.
+    """
+    if native.fits(first, listed, table, add):
+        out = torch.empty(listed.numel(), dtype=torch.float32)
+        tensors = (t.contiguous() for t in (first, listed, table, add))
+        native.call_in_parts("score", first.numel() - 1, width, table.shape[1], *tensors, both, skip, out)
+        return out
+    rows = torch.repeat_interleave(torch.arange(first.numel() - 1), first.diff().long())
+    chosen = (listed >= rows).nonzero().squeeze(1) if skip else torch.arange(listed.numel())
+    found = torch.zeros(listed.numel(), dtype=add.dtype)
+    g, h = table[:, :width], table[:, width : 2 * width]
+    for part in chosen.split(max(_CHUNK // max(width, 1), 1)):
+        row, col = rows[part], listed[part].long()
+        found[part] = (g[row] * h[col]).sum(dim=1) + add[row]
+        if both:
+            found[part] += (g[col] * h[row]).sum(dim=1) + add[col]
+    return found
+
+
+def score_random(
+    rowptr: Tensor,
+    col: Tensor,
+    each: int,
+    seed: int,
+    table: Tensor,
+    width: int,
+    add: Tensor,
+    *,
+    both: bool,
+    weight: float,
+) -> tuple[Tensor, Tensor]:
+    """``each`` random pairs for every node, and what adding them does to the risk: 0 for a pair that is an edge.
+
+    Args:
+        rowptr, col: the graph in CSR form.
+        each: pairs for every node.
+        seed: of :func:`draw`.
+        table, width, add, both: as in :func:`score`.
+        weight: of an added edge; it multiplies the score.
+
+    Returns:
+        The columns and the gains, both ``[nodes * each]``.
+    """
+    nodes = rowptr.numel() - 1
+    if not native.fits(rowptr, col, table, add):
+        first, drawn = torch.arange(nodes + 1, dtype=torch.int32) * each, draw(nodes, each, seed).flatten()
+        there = joined(rowptr, col, first, drawn)
+        return drawn, torch.where(there, 0.0, weight * score(first, drawn, table, width, add, both=both, skip=False))
+    drawn, mark = torch.empty(nodes * each, dtype=torch.int32), torch.zeros(nodes, dtype=torch.int32)
+    gain, question = (torch.empty(size, dtype=torch.float32) for size in (nodes * each, table.shape[1]))
+    scores = (width, table.shape[1], table, add, both, weight)
+    native.call("try", nodes, each, seed, rowptr, col, *scores, mark, question, drawn, gain)
+    return drawn, gain
+
+
+def best(
+    rowptr: Tensor, col: Tensor, of_edges: Tensor, drawn: Tensor, of_drawn: Tensor, *, sign: float, budget: int
+) -> tuple[Tensor, Tensor]:
+    """The pairs with the largest positive gains, up to the budget, as lists of columns by row.
+
+    A row's edges come first, then its drawn pairs; among equal gains where the budget ends, the first.
+
+    Args:
+        rowptr, col, of_edges: the graph, and a gain for each of its edges.
+        drawn, of_drawn: further columns, equally many for each row, and their gains.
+        sign: that gains are multiplied by.
+        budget: the most pairs.
+
+    Returns:
+        ``first`` and ``columns``: row n has ``columns[first[n] : first[n + 1]]``; int32.
+    """
+    nodes, tried = rowptr.numel() - 1, of_edges.numel() + of_drawn.numel()
+    if not native.fits(rowptr, col, of_edges, drawn, of_drawn):
+        return _best_in_torch(rowptr, col, sign * torch.cat([of_edges, of_drawn]), drawn, budget)
+    budget = min(budget, tried)
+    first, columns = torch.empty(nodes + 1, dtype=torch.int32), torch.empty(budget, dtype=torch.int32)
+    scratch = [torch.empty(size, dtype=torch.int32) for size in (2 * 4096, tried + 1, 1 << 19)]
+    given = (rowptr, col, of_edges, drawn.numel() // nodes, drawn, of_drawn, sign, budget)
+    native.call("best", nodes, *given, *scratch, first, columns)
+    return first, columns[: int(first[-1])]
+
+
+def _best_in_torch(rowptr: Tensor, col: Tensor, gains: Tensor, drawn: Tensor, budget: int) -> tuple[Tensor, Tensor]:
+    nodes = rowptr.numel() - 1
+    every = torch.arange(nodes)
+    rows = torch.cat([every.repeat_interleave(rowptr.diff()), every.repeat_interleave(drawn.numel() // nodes)])
+    order = torch.argsort(rows, stable=True)  # as the lists are read
+    gains, columns = gains[order], torch.cat([col.int(), drawn])[order]
+    chosen = gains >= torch.finfo(torch.float32).tiny
+    count = int(chosen.sum())
+    if count > budget:
+        # The budget's smallest gain is found by partition, in linear time; pairs equal to it fill what is left.
+        least = float(np.partition(gains[chosen].numpy(), count - budget)[count - budget])
+        chosen = gains > least
+        equal = (gains == least).nonzero().squeeze(1)
+        chosen[equal[: budget - int(chosen.sum())]] = True
+    first = torch.zeros(nodes + 1, dtype=torch.int32)
+    first[1:] = torch.bincount(rows[order][chosen], minlength=nodes).cumsum(0)
+    return first, columns[chosen]

@@ -1,0 +1,237 @@
+"""Drawing from the explorers' softmax policy and learning it: ``policy.c``, and the same in torch.
+
+:class:`~graphshift.explorers.SparsePolicy` says what the policy is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphshift.core.randomness import counter_hash, unit_interval
+from graphshift.graph.kernels import native
+
+LOGIT, FIRST, SECOND = 0, 1, 2
+BETA1, BETA2, EPS = 0.9, 0.999, 1e-8  # torch.optim.AdamW's defaults
+_NEAR = 8.0  # how far the largest logit of a row may be from the number that is taken off before exp
+
+
+@dataclass(frozen=True)
+class PolicyTable:
+    """The state of a policy over N nodes, with room for W entries in a row. :func:`policy_learn` changes it in place.
+
+    Columns are numbered without the diagonal: slot j of row n is column j + (j >= n).
+
+    Attributes:
+        count: entries in use in each row; ``[N]``, int32.
+        hand: where a full row looks for room next; ``[N]``, int32.
+        slot: whose entry it is, −1 where unused; ``[N, W]``, int32.
+        entry: logit (−∞ where unused) and Adam's two moments of every entry; ``[N, 3, W]``.
+        shared: the same three numbers of all other slots of a row; ``[3, N]``.
+        top: a number near the row's largest logit, so that nothing overflows; ``[N]``.
+        mass: Σ exp(logit − top) over the row's entries; ``[N]``.
+    """
+
+    count: Tensor
+    hand: Tensor
+    slot: Tensor
+    entry: Tensor
+    shared: Tensor
+    top: Tensor
+    mass: Tensor
+
+    @property
+    def slots(self) -> int:
+        """The slots of a row, N − 1."""
+        return self.count.numel() - 1
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the C kernels can take it."""
+        return native.fits(self.entry, count=self.count.numel())
+
+
+def policy_draw(table: PolicyTable, draws: int, seed: int) -> tuple[Tensor, Tensor | None, float]:
+    """Draws columns for every row, independently with replacement.
+
+    Returns:
+        The columns, ``[N, draws]``, int32; where each has its entry (−1: none), which the torch version does not say;
+        log p of all draws.
+    """
+    if not table.is_native:
+        return _draw_in_torch(table, draws, seed)
+    nodes, width = table.slot.shape
+    actions, place = (torch.empty(nodes, draws, dtype=torch.int32) for _ in range(2))
+    state = (table.count, table.slot, table.entry, table.shared, table.top, table.mass)
+    log_prob = native.call("policy_draw", nodes, draws, width, *state, seed, actions, place)
+    return actions, place, float(log_prob)
+
+
+def policy_learn(
+    table: PolicyTable,
+    columns: Tensor,
+    place: Tensor | None,
+    reward: float,
+    *,
+    adam: bool,
+    decay: float,
+    rate: float,
+    root: float,
+) -> int:
+    """One step of the optimiser on all rows, in place; there must be room for the entries of new columns.
+
+    Args:
+        table: the policy.
+        columns, place: as :func:`policy_draw` gave them, if nothing was learned since; place None to look for them.
+        reward: what multiplies the gradient.
+        adam: Adam, or plain gradient ascent.
+        decay: what logits are multiplied by first.
+        rate: the step's length, Adam's correction of the first moment included.
+        root: Adam's correction of the second moment's root.
+
+    Returns:
+        How many entries the longest row has now.
+    """
+    if not table.is_native:
+        _learn_in_torch(table, columns, reward, adam, decay, rate, root)
+        return int(table.count.max())
+    nodes, width = table.slot.shape
+    actions = columns.to(torch.int32).contiguous()
+    found = torch.empty_like(actions) if place is None else place
+    gradient = torch.empty(max(width, 1), dtype=torch.float32)
+    step = (reward, adam, decay, rate, root, place is not None)
+    return int(
+        native.call(
+            "policy_learn", nodes, actions.shape[1], width, *vars(table).values(), actions, *step, found, gradient
+        )
+    )
+
+
+def policy_log_prob(table: PolicyTable, columns: Tensor) -> float:
+    """log p of the given draws, ``[N, draws]``: the sum over rows and draws."""
+    place = _find(table, _slots_of(columns))
+    logit = table.shared[LOGIT].unsqueeze(1).expand(place.shape)
+    if table.slot.shape[1]:
+        logit = torch.where(place >= 0, table.entry[:, LOGIT].gather(1, place.clamp(min=0)), logit)
+    _, total = _masses(table)
+    return float(((logit - table.top.unsqueeze(1)).double() - total.log().unsqueeze(1)).sum())
+
+
+def _rows(nodes: int) -> Tensor:
+    return torch.arange(nodes).unsqueeze(1)
+
+
+def _slots_of(columns: Tensor) -> Tensor:
+    return columns - (columns > _rows(columns.shape[0])).to(columns.dtype)
+
+
+def _find(table: PolicyTable, slots: Tensor) -> Tensor:
+    """Where each slot has its entry in its row, or −1. ``slots``: ``[N, any]``."""
+    place = torch.full(slots.shape, -1)
+    for t in range(slots.shape[1] if table.slot.shape[1] else 0):
+        same = table.slot == slots[:, t : t + 1]
+        place[:, t] = torch.where(same.any(dim=1), same.int().argmax(dim=1), -1)
+    return place
+
+
+def _masses(table: PolicyTable) -> tuple[Tensor, Tensor]:
+    """exp(logit − top) of each single untouched slot of a row, and the sum over all its slots; float64."""
+    free = table.slots - table.count
+    single = torch.where(free > 0, (table.shared[LOGIT] - table.top).exp(), 0.0).double()
+    return single, table.mass.double() + free * single
+
+
+def _draw_in_torch(table: PolicyTable, draws: int, seed: int) -> tuple[Tensor, None, float]:
+    nodes, slots = table.count.numel(), table.slots
+    bits = counter_hash(seed, torch.arange(nodes * draws)).view(nodes, draws)
+    single, total = (t.unsqueeze(1) for t in _masses(table))
+    mass, free = table.mass.double().unsqueeze(1), (slots - table.count).unsqueeze(1)
+    at = unit_interval(bits) * total
+    touched = ((at < mass) & (table.count.unsqueeze(1) > 0)) | (single == 0)
+    share = (at - mass) / (total - mass)
+    slot = torch.minimum((share * slots).long(), torch.tensor(slots - 1))
+    # An untouched slot: drawn again while it has an entry, or, where most have one, by its rank among the rest:
+    # the least x with x = rank + #(touched slots ≤ x).
+    crowded = 2 * free < slots
+    rank = torch.minimum((share * free).long(), free - 1)
+    for t in range(draws):
+        row = (~touched & ~crowded)[:, t].nonzero().squeeze(1)
+        while (row := row[(table.slot[row] == slot[row, t].unsqueeze(1)).any(dim=1)]).numel():
+            bits[row, t] = counter_hash(bits[row, t], torch.zeros(row.numel(), dtype=torch.int64))
+            slot[row, t] = (unit_interval(bits[row, t]) * slots).long()
+        row = (~touched & crowded)[:, t].nonzero().squeeze(1)
+        slot[row, t] = rank[row, t]
+        while row.numel():
+            below = (table.slot[row] >= 0) & (table.slot[row] <= slot[row, t].unsqueeze(1))
+            found = rank[row, t] + below.sum(dim=1)
+            moved = found != slot[row, t]
+            slot[row, t] = found
+            row = row[moved]
+    logit = table.shared[LOGIT].unsqueeze(1).expand(at.shape)
+    if table.slot.shape[1]:
+        weight = (table.entry[:, LOGIT] - table.top.unsqueeze(1)).exp()
+        place = torch.searchsorted(weight.double().cumsum(dim=1), at, right=True)
+        place = torch.minimum(place, table.count.unsqueeze(1) - 1).clamp(min=0)
+        slot = torch.where(touched, table.slot.gather(1, place).long(), slot)
+        logit = torch.where(touched, table.entry[:, LOGIT].gather(1, place), logit)
+    log_prob = float(((logit - table.top.unsqueeze(1)).double() - total.log()).sum())
+    return (slot + (slot >= _rows(nodes))).int(), None, log_prob
+
+
+def _learn_in_torch(
+    table: PolicyTable, columns: Tensor, reward: float, adam: bool, decay: float, rate: float, root: float
+) -> None:
+    single, total = _masses(table)  # of the policy that drew
+    dtype = table.top.dtype
+    place = _touch(table, _slots_of(columns))
+    pull = (reward * columns.shape[1] / total).to(dtype)
+    # Optimisers minimise, so they are given the negative gradient.
+    gradient = (table.entry[:, LOGIT] - table.top.unsqueeze(1)).exp() * pull.unsqueeze(1)
+    gradient.scatter_add_(1, place, torch.full_like(place, -reward, dtype=gradient.dtype))
+    for state, slope in ((table.shared, pull * single.to(dtype)), (table.entry.transpose(0, 1), gradient)):
+        # Weight decay first: a product keeps the −∞ of unused places, a difference would not.
+        state[LOGIT].mul_(decay)
+        if adam:
+            state[FIRST].lerp_(slope, 1 - BETA1)
+            state[SECOND].mul_(BETA2).addcmul_(slope, slope, value=1 - BETA2)
+            state[LOGIT].addcdiv_(state[FIRST], (state[SECOND].sqrt() * root).add_(EPS), value=-rate)
+        else:
+            state[LOGIT].sub_(slope, alpha=rate)
+    logit = table.entry[:, LOGIT]
+    largest = torch.where(table.count < table.slots, table.shared[LOGIT], -math.inf)
+    if logit.shape[1]:
+        largest = torch.maximum(largest, logit.amax(dim=1))
+    table.top.copy_(torch.where((largest - table.top).abs() < _NEAR, table.top, largest))
+    table.mass.copy_((logit - table.top.unsqueeze(1)).exp().sum(dim=1))
+
+
+def _touch(table: PolicyTable, slots: Tensor) -> Tensor:
+    """Gives every slot an entry, which starts as a copy of its row's shared state; returns where it is."""
+    place = _find(table, slots)
+    width = table.slot.shape[1]
+    for t in range(slots.shape[1]):
+        for earlier in range(t):  # drawn twice in this step: the entry was just made
+            place[:, t] = torch.where(slots[:, t] == slots[:, earlier], place[:, earlier], place[:, t])
+        row = (place[:, t] < 0).nonzero().squeeze(1)
+        full = row[table.count[row] == width]
+        row = row[table.count[row] < width]
+        place[row, t] = table.count[row].long()
+        table.count[row] += 1
+        while full.numel():
+            one = table.hand[full].long()
+            other = (one + 1) % width
+            table.hand[full] = ((other + 1) % width).int()
+            keep = [(place[full] == choice.unsqueeze(1)).any(dim=1) for choice in (one, other)]  # drawn just now
+            logit = [table.entry[full, LOGIT, choice] for choice in (one, other)]
+            first = ~keep[0] & (keep[1] | (logit[0] <= logit[1]))
+            chosen = torch.where(first, one, other)
+            found = first | ~keep[1]
+            place[full[found], t] = chosen[found]
+            row, full = torch.cat([row, full[found]]), full[~found]
+        at = place[row, t]
+        table.slot[row, at] = slots[row, t].int()
+        table.entry[row, :, at] = table.shared[:, row].t()
+    return place
