@@ -16,17 +16,11 @@ from torch_geometric.data import Data
 
 import graphshift as gs
 from graphshift.backbones import make_backbone
+from graphshift.backbones.batchnorm import own_statistics
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
-from graphshift.estimators.adaptation import (
-    Calibration,
-    calibrated_to,
-    estimated_prior,
-    own_statistics,
-    parts_of,
-    reweighted,
-)
+from graphshift.estimators.adaptation import Calibration, calibrated_to, estimated_prior, parts_of, reweighted
 from graphshift.estimators.loading import load_model
 from small import OwnModule, environments, identical
 

@@ -193,7 +193,7 @@ class EERMMethod(Method):
     def state(self) -> dict[str, Tensor]:
         """The GNN, its optimiser, and every explorer."""
         state = super().state()
-        for met in sorted(self._met.values(), key=lambda one: one.number):
+        for met in self._met.values():
             for k, explorer in enumerate(met.explorers):
                 state |= {f"explorer.{met.number}.{k}.{name}": tensor for name, tensor in explorer.state().items()}
         return state
@@ -223,9 +223,10 @@ class EERMMethod(Method):
             self._met[environment] = _Met(self._count, home, row)
             self._count += 1
 
-    def explorers_of(self, environment: Environment) -> list[Explorer]:
-        """The K explorers of an environment that was met."""
-        return self._met[environment].explorers
+    @property
+    def explorers(self) -> list[list[Explorer]]:
+        """The K explorers of each environment, in the order in which these were met."""
+        return [met.explorers for met in sorted(self._met.values(), key=lambda one: one.number)]
 
     def _explorers(self, environments: Sequence[Environment]) -> list[Explorer]:
         return [explorer for environment in environments for explorer in self._met[environment].explorers]
