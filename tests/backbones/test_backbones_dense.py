@@ -170,7 +170,7 @@ def test_gradients_reach_the_edge_weights(case: str, directed: bool) -> None:
     outer = torch.randn(data.num_nodes, 2)
     row, column = graph.keys // graph.num_nodes, graph.keys % graph.num_nodes
     dense = torch.zeros(graph.num_nodes, graph.num_nodes).index_put((row, column), weight)
-    ours = model(data.x, Graph(graph.num_nodes, graph.keys, weight, undirected=graph.undirected))
+    ours = model(data.x, Graph.from_keys(graph.num_nodes, graph.keys, weight, undirected=graph.undirected))
     found = torch.autograd.grad((ours * outer).sum(), weight)
     torch.testing.assert_close(found, torch.autograd.grad((reference(model, data.x, dense) * outer).sum(), weight))
 

@@ -11,14 +11,14 @@ from torch import Tensor
 
 import graphshift as gs
 from graphshift.backbones import make_backbone
+from graphshift.backbones.batchnorm import running_statistics
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
 from graphshift.explorers import AIMS, FeatureExplorer, Gradient, MixedExplorer, SharedRisk
-from graphshift.explorers.features import KINDS, _slopes
+from graphshift.explorers.features import KINDS
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 from graphshift.methods import EERMMethod
-from graphshift.methods.eerm import running_statistics
 from small import environments, gradients_of
 
 
@@ -30,7 +30,7 @@ def problem(kind: str, *, sparse: bool = False, double: bool = True) -> tuple[En
     e = e.replace(x=Sparse.from_torch(x.to_sparse_csr()) if sparse else x)
     if double:
         weight = torch.ones(e.graph.num_edges, dtype=torch.float64)
-        e = e.replace(graph=Graph(40, e.graph.keys, weight, undirected=e.graph.undirected))
+        e = e.replace(graph=Graph.from_keys(40, e.graph.keys, weight, undirected=e.graph.undirected))
     torch.manual_seed(0)
     network = make_backbone("gcn", 5, 3, hidden_channels=6, num_layers=2, dropout=0.0).eval()
     network = network.double() if double else network
@@ -47,12 +47,20 @@ def problem(kind: str, *, sparse: bool = False, double: bool = True) -> tuple[En
     return e, SharedRisk(risk, e.x)
 
 
+def slopes(e: Environment, risk: SharedRisk, kind: str) -> Tensor:
+    explorer = FeatureExplorer(kind=kind, aim="raise")
+    explorer.prepare(e.graph, risk)
+    assert explorer.is_prepared(e.graph, risk)
+    assert explorer._slope is not None
+    return explorer._slope
+
+
 @pytest.mark.parametrize(
     ("kind", "sparse"), [("shift", False), ("shift", True), ("scale", False), ("scale", True), ("mask", True)]
 )
 def test_slopes_of_columns_are_finite_differences(kind: str, sparse: bool) -> None:
     e, risk = problem(kind, sparse=sparse)
-    found, step = _slopes(e.graph, risk, kind, None), 1e-6
+    found, step = slopes(e, risk, kind), 1e-6
     dense = e.x.to_dense() if isinstance(e.x, Sparse) else e.x
 
     def at(column: int, by: float) -> float:
@@ -71,7 +79,7 @@ def test_slopes_of_columns_are_finite_differences(kind: str, sparse: bool) -> No
 @pytest.mark.parametrize("sparse", [False, True])
 def test_slopes_of_entries_are_finite_differences(sparse: bool) -> None:
     e, risk = problem("flip", sparse=sparse)
-    found, step = _slopes(e.graph, risk, "flip", None).flatten(), 1e-6
+    found, step = slopes(e, risk, "flip").flatten(), 1e-6
     dense = e.x.to_dense() if isinstance(e.x, Sparse) else e.x
     places = dense.nonzero() if sparse else torch.cartesian_prod(torch.arange(40), torch.arange(5))
     for i in range(0, found.numel(), 7):
@@ -92,7 +100,7 @@ def test_aims_are_reached_within_the_bound(kind: str, sparse: bool) -> None:
     for aim in ("raise", "lower"):
         explorer = FeatureExplorer(kind=kind, aim=aim)
         for _ in range(12):  # more steps than it takes to reach the bound
-            risk._kept.clear()
+            risk = SharedRisk(risk.risk, risk.x)
             view = explorer.propose(e.graph, risk)
         assert view.graph is e.graph
         if kind == "mask" and aim == "lower":
@@ -322,9 +330,9 @@ def test_mixed_explorers_choose_edges_by_the_risk_that_views_are_measured_by() -
     asked = []
 
     class Asking(MixedExplorer):
-        def look(self, graph: Graph, risk: SharedRisk) -> bool:
+        def prepare(self, graph: Graph, risk: SharedRisk) -> None:
             asked.append(risk(graph).detach())
-            return super().look(graph, risk)
+            super().prepare(graph, risk)
 
     method = EERMMethod(network, lambda m, k: Asking(1, aim="leave", seed=k), views=2, lr=0.0)
     for _ in range(3):

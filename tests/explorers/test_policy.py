@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 
 import pytest
 import torch
@@ -162,13 +161,11 @@ def test_memory_grows_with_what_was_touched() -> None:
     nodes, draws, steps = 200_000, 2, 3
     policy, generator = SparsePolicy(nodes), torch.Generator().manual_seed(0)
     distinct: set[int] = set()
-    start = time.perf_counter()
     for _ in range(steps):
         columns = policy.sample(draws, generator)
         assert bool((columns != torch.arange(nodes).unsqueeze(1)).all())
         policy.reinforce(columns, 1.0)
         distinct |= set((torch.arange(nodes).unsqueeze(1) * nodes + columns).flatten().tolist())
-    assert time.perf_counter() - start < 15
     assert policy.touched == len(distinct) <= nodes * draws * steps
     kept = sum(tensor.numel() for tensor in policy.state().values())
     assert kept <= 4 * 16 * nodes + 8 * nodes  # room for 16 entries of four numbers, and a few for each row

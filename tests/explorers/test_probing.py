@@ -12,14 +12,15 @@ from torch import Tensor
 
 import graphshift as gs
 from graphshift.backbones import BACKBONES, make_backbone
+from graphshift.backbones.batchnorm import frozen_statistics
 from graphshift.core.randomness import draw_seed, other_nodes
 from graphshift.data.environment import Environment
 from graphshift.explorers import Gradient, SharedRisk
-from graphshift.explorers.gradient import _best, _by_weights, _see, _tried
+from graphshift.explorers.gradient import _by_weights, _edge_gains
 from graphshift.explorers.probing import OpaqueError, probed
 from graphshift.graph import kernels
 from graphshift.graph.graph import Graph
-from graphshift.methods.eerm import frozen_statistics
+from graphshift.graph.kernels import native
 from small import environments
 
 PROBED = ("gcn", "gcn-unnormalised", "sage", "gcnii", "gprgnn", "sgc")
@@ -33,13 +34,14 @@ def problem(
     keys = e.graph.keys
     if directed:
         keep = torch.rand(keys.numel(), generator=torch.Generator().manual_seed(1)) < 0.6
-        e = e.replace(graph=Graph(e.num_nodes, keys[keep], undirected=False))
+        e = e.replace(graph=Graph.from_keys(e.num_nodes, keys[keep], undirected=False))
     elif not e.graph.undirected:
         both = torch.unique(torch.cat([keys, keys % e.num_nodes * e.num_nodes + keys // e.num_nodes]))
-        e = e.replace(graph=Graph(e.num_nodes, both, undirected=True))
+        e = e.replace(graph=Graph.from_keys(e.num_nodes, both, undirected=True))
     if weighted:
         row, col = e.graph.keys // e.num_nodes, e.graph.keys % e.num_nodes
-        e = e.replace(graph=Graph(e.num_nodes, e.graph.keys, 0.5 + ((row + col) % 4) / 4, undirected=not directed))
+        weight = 0.5 + ((row + col) % 4) / 4
+        e = e.replace(graph=Graph.from_keys(e.num_nodes, e.graph.keys, weight, undirected=not directed))
     torch.manual_seed(0)
     options = {"hidden_channels": 6, "num_layers": 3, "dropout": 0.0}
     backbone = make_backbone(name, in_channels=5, out_channels=3, **options).train()
@@ -66,10 +68,9 @@ def test_scores_are_autograds_on_explicit_weights(name: str, directed: bool, wei
     e, risk = problem(name, directed=directed, weighted=weighted)
     for both in (False,) if directed else (False, True):
         of_edges, drawn, of_drawn = _by_weights(e.graph, SharedRisk(risk), 4, 3, both)
-        seen = _see(e.graph, SharedRisk(risk), both)
-        assert seen is not None
-        torch.testing.assert_close(seen.of_edges, of_edges, rtol=1e-4, atol=1e-6)
-        pairs, gains = _tried(e.graph, seen.scores, 4, 3, both)
+        shared = SharedRisk(risk)
+        torch.testing.assert_close(_edge_gains(e.graph, shared, both), of_edges, rtol=1e-4, atol=1e-6)
+        pairs, gains = shared.scores.of_random(e.graph, 4, 3, both=both)
         assert pairs.equal(drawn)
         torch.testing.assert_close(gains, of_drawn, rtol=1e-4, atol=1e-6)
         there = torch.isin(torch.repeat_interleave(torch.arange(30), 4) * 30 + drawn, e.graph.keys)
@@ -93,7 +94,7 @@ def test_scores_are_finite_differences_of_the_risk(name: str) -> None:
     e, risk = problem(name, double=True)
     n, step = e.num_nodes, 1e-6
     first, drawn = listed(e, 1)
-    graph = Graph(n, e.graph.keys, torch.ones(e.graph.num_edges, dtype=torch.float64), undirected=True)
+    graph = Graph.from_keys(n, e.graph.keys, torch.ones(e.graph.num_edges, dtype=torch.float64), undirected=True)
     found = probed(graph, risk).of(first, drawn, both=True)
 
     def moved(a: int, b: int, by: float) -> float:
@@ -102,7 +103,7 @@ def test_scores_are_finite_differences_of_the_risk(name: str) -> None:
         A[a, b] += by
         A[b, a] += by
         row, col = A.nonzero().unbind(1)
-        return float(risk(Graph(n, row * n + col, A[row, col], undirected=True)).detach())
+        return float(risk(Graph.from_keys(n, row * n + col, A[row, col], undirected=True)).detach())
 
     for a, b in enumerate(drawn.tolist()):
         assert float(found[a]) == pytest.approx((moved(a, b, step) - moved(a, b, 0)) / step, rel=1e-3, abs=1e-7)
@@ -196,11 +197,11 @@ def test_the_kernels_score_as_torch_does(both: bool, weighted: bool, monkeypatch
     first, drawn = listed(e)
     scores = probed(e.graph, risk)
     fast = [scores.of(first, drawn, both=both, skip=skip) for skip in (False, True)]
-    fast += list(_tried(e.graph, scores, 4, 3, both))
+    fast += list(scores.of_random(e.graph, 4, 3, both=both))
     with monkeypatch.context() as patch:
-        patch.setattr(kernels, "fits", lambda *_, **__: False)
+        patch.setattr(native, "LIBRARY", None)
         plain = [scores.of(first, drawn, both=both, skip=skip) for skip in (False, True)]
-        plain += list(_tried(e.graph, scores, 4, 3, both))
+        plain += list(scores.of_random(e.graph, 4, 3, both=both))
     for ours, theirs in zip(fast, plain, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-7)
 
@@ -222,11 +223,12 @@ def test_the_kernel_chooses_as_torch_does(kind: str, sign: float, monkeypatch: p
     elif kind == "not a number":
         gains[::7] = torch.nan
     of_edges, of_drawn = gains.split([graph.num_edges, drawn.numel()])
+    graph_of = graph.pattern.rowptr, graph.pattern.col
     for budget in (1, 2, 17, 60, 10_000):
-        found = _best(graph, of_edges, drawn, of_drawn, sign, budget)
+        found = kernels.best(*graph_of, of_edges, drawn, of_drawn, sign=sign, budget=budget)
         with monkeypatch.context() as patch:
-            patch.setattr(kernels, "fits", lambda *_, **__: False)
-            expected = _best(graph, of_edges, drawn, of_drawn, sign, budget)
+            patch.setattr(native, "LIBRARY", None)
+            expected = kernels.best(*graph_of, of_edges, drawn, of_drawn, sign=sign, budget=budget)
         assert found[0].equal(expected[0])
         assert found[1].equal(expected[1])
         assert found[1].numel() == min(budget, int((sign * gains >= torch.finfo(torch.float32).tiny).sum()))

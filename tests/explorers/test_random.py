@@ -9,8 +9,8 @@ from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.explorers import Random, apply_actions
-from graphshift.graph import kernels
 from graphshift.graph.graph import Graph
+from graphshift.graph.kernels import native
 from reference import KINDS, dense_adjacency, graph_of, random_data
 
 
@@ -92,7 +92,7 @@ def test_it_is_the_same_explorer_without_kernels(kind: str, directed: bool, monk
     graph = graph_of(random_data(20, **KINDS[kind]))
     explorers = [Random(3, directed=directed, seed=7) for _ in range(2)]
     fast = [explorers[0].propose(graph) for _ in range(3)]
-    monkeypatch.setattr(kernels, "_LIBRARY", None)
+    monkeypatch.setattr(native, "LIBRARY", None)
     plain = [explorers[1].propose(graph) for _ in range(3)]
     for left, right in zip(fast, plain, strict=True):
         assert torch.equal(left.actions, right.actions)

@@ -23,8 +23,8 @@ from graphshift.explorers import (
     SparsePolicy,
     View,
 )
-from graphshift.graph import kernels
 from graphshift.graph.graph import Graph
+from graphshift.graph.kernels import native
 from graphshift.methods.eerm import difference_rewards, variance
 from policies import logits_of, probabilities_of
 from reference import KINDS, dense_adjacency, graph_of, random_data
@@ -307,8 +307,8 @@ def test_a_restored_bounded_explorer_goes_on_identically() -> None:
 def test_it_is_the_same_explorer_without_kernels(kind: str, directed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = graph_of(random_data(20, **KINDS[kind]))
     ways = []
-    for library in (kernels._LIBRARY, None):
-        monkeypatch.setattr(kernels, "_LIBRARY", library)
+    for library in (native.LIBRARY, None):
+        monkeypatch.setattr(native, "LIBRARY", library)
         explorer = Reinforce(2, lr=0.3, entries_per_node=6, directed=directed, seed=5)
         ways.append([explorer.propose(graph)])
         for step in range(12):

@@ -55,7 +55,6 @@ def test_undirected_is_detected(any_data: Data) -> None:
     weight = any_data.edge_weight if "edge_weight" in any_data else None
     expected = is_undirected(any_data.edge_index, weight, num_nodes=any_data.num_nodes)
     assert graph_of(any_data).undirected == expected
-    assert graph_of(any_data).pattern.symmetric == expected
 
 
 def test_undirected_needs_every_reverse_edge() -> None:
@@ -117,7 +116,7 @@ def test_the_normalised_operator_is_differentiable_in_the_weights(any_data: Data
     if graph.undirected:  # weights must stay symmetric
         weight = (weight.detach() + weight.detach()[graph.pattern.transposed[1]]).requires_grad_()
     h, outer = torch.randn(graph.num_nodes, 3), torch.randn(graph.num_nodes, 3)
-    ours = Graph(graph.num_nodes, graph.keys, weight, undirected=graph.undirected).normalised @ h
+    ours = Graph.from_keys(graph.num_nodes, graph.keys, weight, undirected=graph.undirected).normalised @ h
     row, column = graph.keys // graph.num_nodes, graph.keys % graph.num_nodes
     expected = dense_normalised(torch.zeros_like(dense).index_put((row, column), weight)) @ h
     torch.testing.assert_close(ours, expected)
@@ -183,7 +182,7 @@ def test_flipping_twice_gives_the_graph_back(case: tuple[Tensor, Tensor, bool]) 
 def test_an_empty_graph_gains_what_is_flipped() -> None:
     empty = Graph.from_edge_index(torch.empty(2, 0, dtype=torch.int64), 3)
     assert empty.flip(torch.tensor([1, 3])).edge_index.tolist() == [[1, 0], [0, 1]]
-    weighted = Graph(3, empty.keys, torch.empty(0), undirected=True)
+    weighted = Graph.from_keys(3, empty.keys, torch.empty(0), undirected=True)
     assert weighted.flip(torch.tensor([1, 3])).weight.tolist() == [1.0, 1.0]
 
 
@@ -206,7 +205,7 @@ def test_flipping_nothing_changes_nothing(weighted: Data) -> None:
 
 def test_the_gradient_of_weights_passes_through_a_flip() -> None:
     weight = torch.tensor([1.0, 2.0, 6.0], requires_grad=True)
-    graph = Graph(3, torch.tensor([1, 2, 5]), weight, undirected=False)
+    graph = Graph.from_keys(3, torch.tensor([1, 2, 5]), weight, undirected=False)
     edited = graph.flip(torch.tensor([1, 7]))  # deletes (0, 1), adds (2, 1) with the mean weight
     assert edited.weight.tolist() == [2.0, 6.0, 3.0]
     edited.weight.sum().backward()
@@ -219,10 +218,8 @@ def test_the_gradient_of_weights_passes_through_a_flip() -> None:
 def shuffled(graph: Graph) -> Graph:
     """The same graph with the columns of each row in random order, weights with them."""
     order = torch.argsort(graph.pattern.row + torch.rand(graph.num_edges) * 0.9)
-    pattern = Pattern(graph.pattern.rowptr, graph.pattern.col[order], graph.pattern.shape, graph.pattern.symmetric)
-    return Graph.from_pattern(
-        pattern, None if graph.weight is None else graph.weight[order], undirected=graph.undirected
-    )
+    pattern = Pattern(graph.pattern.rowptr, graph.pattern.col[order], graph.pattern.shape)
+    return Graph(pattern, None if graph.weight is None else graph.weight[order], undirected=graph.undirected)
 
 
 def test_a_pattern_of_any_order_is_the_same_graph(any_data: Data) -> None:
@@ -232,13 +229,8 @@ def test_a_pattern_of_any_order_is_the_same_graph(any_data: Data) -> None:
     assert torch.equal(dense_graph(mixed), dense)  # edge_index and weights go together
     assert mixed.edge_index.dtype == torch.int64
     assert torch.equal(mixed.keys, graph.keys)
-    ordered = mixed.ordered()
-    assert torch.equal(ordered.keys, graph.keys)
-    assert ordered.ordered() is ordered
-    assert (ordered.weight is None) == (graph.weight is None)
-    assert ordered.weight is None or torch.equal(ordered.weight, graph.weight)
     assert (mixed.num_nodes, mixed.num_edges, mixed.device) == (graph.num_nodes, graph.num_edges, graph.device)
-    assert mixed.undirected == ordered.undirected == graph.undirected
+    assert mixed.undirected == graph.undirected
     assert repr(mixed) == repr(graph)
 
 

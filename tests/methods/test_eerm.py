@@ -335,11 +335,11 @@ class Guided(Explorer):
     def propose(self, graph: Graph, risk: Risk | None = None) -> View:
         assert risk is not None
         weight = torch.ones(graph.num_edges).requires_grad_()
-        value = risk(Graph(graph.num_nodes, graph.keys, weight, undirected=graph.undirected))
+        value = risk(Graph.from_keys(graph.num_nodes, graph.keys, weight, undirected=graph.undirected))
         (gradient,) = torch.autograd.grad(value, weight)
         step = 1e-2 * gradient / gradient.norm()
         around = [
-            risk(Graph(graph.num_nodes, graph.keys, (weight + sign * step).detach(), undirected=False)).item()
+            risk(Graph.from_keys(graph.num_nodes, graph.keys, (weight + sign * step).detach(), undirected=False)).item()
             for sign in (1, -1)
         ]
         self.seen.append((value.item(), gradient.norm().item(), (around[0] - around[1]) / 2e-2))

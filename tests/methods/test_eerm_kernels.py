@@ -15,6 +15,7 @@ from graphshift.datasets.planted import planted
 from graphshift.explorers import Explorer, Random, Reinforce, Risk, View
 from graphshift.graph import kernels
 from graphshift.graph.graph import Graph
+from graphshift.graph.kernels import native
 from graphshift.methods import EERMMethod
 from graphshift.methods.eerm import EERM
 from small import assert_close, copied, environments, identical
@@ -137,8 +138,8 @@ def test_training_is_the_same_without_kernels(
     name: str, training: list[Environment], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = []
-    for library in (kernels._LIBRARY, None):
-        monkeypatch.setattr(kernels, "_LIBRARY", library)
+    for library in (native.LIBRARY, None):
+        monkeypatch.setattr(native, "LIBRARY", library)
         method, rows = trained(training, EXPLORERS[name], steps=4)
         actions = [e.propose(training[m].graph).actions for m, row in enumerate(method.explorers) for e in row]
         runs.append((rows, actions))
@@ -154,7 +155,7 @@ def test_low_memory_gives_the_same_gradient_of_views(
     name: str, library: str, training: list[Environment], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if library == "plain":
-        monkeypatch.setattr(kernels, "_LIBRARY", None)
+        monkeypatch.setattr(native, "LIBRARY", None)
     monkeypatch.setattr(EERMMethod, "descend", lambda self: None)
     gradients = []
     for low_memory in (False, True):

@@ -187,7 +187,8 @@ def test_changed_contents_are_noticed_and_rounding_is_not() -> None:
     swapped = e.y.clone()
     first, second = int((e.y == 0).nonzero()[0]), int((e.y == 1).nonzero()[0])
     swapped[[first, second]] = swapped[[second, first]]
-    rewired = Graph(e.num_nodes, torch.cat([e.graph.keys[1:], e.graph.keys[:1] + 1]).unique(), undirected=False)
+    keys = torch.cat([e.graph.keys[1:], e.graph.keys[:1] + 1]).unique()
+    rewired = Graph.from_keys(e.num_nodes, keys, undirected=False)
     for changed in (
         e.replace(x=one),
         e.replace(x=e.x.flip(1)),

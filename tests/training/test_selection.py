@@ -130,6 +130,6 @@ def test_no_class_is_held_out_whole(rare: int) -> None:
 def test_a_graph_without_edges_is_not_misled() -> None:
     (environment,) = environments(1, nodes=30)
     graph = environment.graph
-    bare = environment.replace(graph=Graph(graph.num_nodes, graph.keys[:0], undirected=True))
+    bare = environment.replace(graph=Graph.from_keys(graph.num_nodes, graph.keys[:0], undirected=True))
     model = gs.ERM("sage", epochs=2, hidden_channels=4, selection="last").fit(environment)
     assert adversarially_edited(model.backbone_, bare).graph.num_edges == 0

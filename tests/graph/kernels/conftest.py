@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from graphshift.graph import kernels
+from graphshift.graph.kernels import native
 
 
 @pytest.fixture(params=["kernels", "plain"])
 def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Once with the kernels in C, once without."""
     if request.param == "plain":
-        monkeypatch.setattr(kernels, "_LIBRARY", None)
+        monkeypatch.setattr(native, "LIBRARY", None)
     elif not kernels.available():
         pytest.skip("the kernels are not compiled")
     return request.param

@@ -8,6 +8,7 @@ import torch
 from graphshift.backbones.gat import GATConvolution
 from graphshift.graph import kernels
 from graphshift.graph.graph import Graph
+from graphshift.graph.kernels import native
 from reference import KINDS, graph_of, random_data
 
 pytestmark = pytest.mark.skipif(not kernels.available(), reason="the kernels were not compiled")
@@ -23,10 +24,10 @@ def both_ways(graph: Graph, heads: int, width: int, scale: float) -> list[list[t
         layer.zero_grad()
         layer = layer.to(dtype)
         weight = None if graph.weight is None else graph.weight.to(dtype)
-        same = Graph(graph.num_nodes, graph.keys, weight, undirected=graph.undirected)
+        same = Graph.from_keys(graph.num_nodes, graph.keys, weight, undirected=graph.undirected)
         leaf = x.clone().to(dtype).requires_grad_()
         h = layer.transform(leaf)
-        assert kernels.fits(h.detach(), same.pattern.col, same.weight) == (dtype == torch.float32)
+        assert native.fits(h.detach(), same.pattern.col, same.weight) == (dtype == torch.float32)
         output = layer.mix(h, same)
         output.backward(outer.to(dtype))
         gradients = [leaf.grad, *(p.grad.clone() for p in layer.parameters())]
@@ -51,9 +52,9 @@ def test_threads_share_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.set_num_threads(1)
         alone = both_ways(graph, 2, 3, 1.0)[0]
         torch.set_num_threads(3)
-        monkeypatch.setattr(kernels, "_SMALL", 7)
+        monkeypatch.setattr(native, "SMALL", 7)
         calls: list[tuple[int, int]] = []
-        library = kernels._LIBRARY
+        library = native.LIBRARY
         attend = library.graphshift_attend
 
         class Watched:
@@ -62,7 +63,7 @@ def test_threads_share_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
                     return getattr(library, name)
                 return lambda begin, end, *rest: (calls.append((begin, end)), attend(begin, end, *rest))
 
-        monkeypatch.setattr(kernels, "_LIBRARY", Watched())
+        monkeypatch.setattr(native, "LIBRARY", Watched())
         together = both_ways(graph, 2, 3, 1.0)[0]
     finally:
         torch.set_num_threads(threads)

@@ -13,6 +13,7 @@ from torch import Tensor
 from graphshift.core.randomness import other_nodes
 from graphshift.explorers import SparsePolicy
 from graphshift.graph import kernels
+from graphshift.graph.kernels import native
 
 NODES = 13
 #: Steps of two draws, and the bound. Twelve slots: with more than half of them touched a row goes by ranks.
@@ -86,9 +87,9 @@ def test_a_draw_comes_with_its_log_probability(state: str) -> None:
 @pytest.mark.parametrize("state", STATES)
 def test_the_kernel_draws_what_the_plain_code_draws(state: str, nodes: int) -> None:
     policy, draws = learned(state, nodes), 400
-    with patch.object(kernels, "policy_draw", wraps=kernels.policy_draw) as kernel:
+    with patch.object(native, "call", wraps=native.call) as kernel:
         fast, left = policy.draw(draws, torch.Generator().manual_seed(2))
-        with patch.object(kernels, "_LIBRARY", None):
+        with patch.object(native, "LIBRARY", None):
             plain, right = policy.draw(draws, torch.Generator().manual_seed(2))
     assert kernel.call_count == 1
     assert (fast != plain).double().mean() < 1e-4  # where a uniform number falls on a boundary, rounding decides
