@@ -16,6 +16,7 @@ from graphshift.graph.kernels import native
 
 LOGIT, FIRST, SECOND = 0, 1, 2
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8  # torch.optim.AdamW's defaults
+_CHUNK = 1 << 22  # slots that the torch version compares at a time
 _NEAR = 8.0  # how far the largest logit of a row may be from the number that is taken off before exp
 
 
@@ -157,19 +158,20 @@ def _draw_in_torch(table: PolicyTable, draws: int, seed: int) -> tuple[Tensor, N
     # the least x with x = rank + #(touched slots ≤ x).
     crowded = 2 * free < slots
     rank = torch.minimum((share * free).long(), free - 1)
-    for t in range(draws):
-        row = (~touched & ~crowded)[:, t].nonzero().squeeze(1)
-        while (row := row[(table.slot[row] == slot[row, t].unsqueeze(1)).any(dim=1)]).numel():
+    part = max(_CHUNK // max(table.slot.shape[1], 1), 1)
+    for row, t in (places.unbind(1) for places in (~touched & ~crowded).nonzero().split(part)):
+        while (again := (table.slot[row] == slot[row, t].unsqueeze(1)).any(dim=1)).any():
+            row, t = row[again], t[again]
             bits[row, t] = counter_hash(bits[row, t], torch.zeros(row.numel(), dtype=torch.int64))
             slot[row, t] = (unit_interval(bits[row, t]) * slots).long()
-        row = (~touched & crowded)[:, t].nonzero().squeeze(1)
+    for row, t in (places.unbind(1) for places in (~touched & crowded).nonzero().split(part)):
         slot[row, t] = rank[row, t]
         while row.numel():
             below = (table.slot[row] >= 0) & (table.slot[row] <= slot[row, t].unsqueeze(1))
             found = rank[row, t] + below.sum(dim=1)
             moved = found != slot[row, t]
             slot[row, t] = found
-            row = row[moved]
+            row, t = row[moved], t[moved]
     logit = table.shared[LOGIT].unsqueeze(1).expand(at.shape)
     if table.slot.shape[1]:
         weight = (table.entry[:, LOGIT] - table.top.unsqueeze(1)).exp()
