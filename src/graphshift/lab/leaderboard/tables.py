@@ -26,12 +26,12 @@ from graphshift.studies.statistics import compare, share_a_pair
 _AHEAD, _BEHIND = " ▲", " ▼"
 
 
-def benchmark_tables(studies: Sequence[Finished]) -> list[StudyTable]:
+def leaderboard_tables(studies: Sequence[Finished]) -> list[StudyTable]:
     """Methods against datasets, and the choice of validation on each."""
     return [_overview(studies), _choices(studies)]
 
 
-def study_benchmark(study: Finished) -> list[StudyTable]:
+def dataset_tables(study: Finished) -> list[StudyTable]:
     """One dataset: methods; ensembles and the tests in use; every test; chosen settings."""
     variants = [_variants(study)] if any(map(is_variant, study.summary["arms"])) else []
     tuned = [_settings(study)] if study.summary["tuning"] else []

@@ -11,11 +11,12 @@ from types import ModuleType
 
 import pytest
 
-from graphshift.lab.leaderboard.tables import study_benchmark
+from graphshift.lab.leaderboard.tables import dataset_tables
 from graphshift.lab.paper import EXPERIMENTS, ITEMS
 from graphshift.lab.paper.exploring import explored
 from graphshift.lab.paper.reproducing import finished, settings_of
-from graphshift.lab.paper.tables import exploring_table, rates_table, short_tables
+from graphshift.lab.paper.tables import exploring_table, rates_table
+from graphshift.lab.reproduce.report import short_tables
 from graphshift.report.study_tables import markdown_table
 from graphshift.studies import compare, flat
 from graphshift.studies.ledger import Ledger
@@ -50,12 +51,12 @@ def test_a_page_says_everything_once(path: Path) -> None:
         assert len(said) == len(set(said))
 
 
-def test_the_benchmark_page_has_every_dataset_that_was_run() -> None:
-    page = (ROOT / "docs/benchmark.md").read_text(encoding="utf-8")
+def test_the_leaderboard_page_has_every_dataset_that_was_run() -> None:
+    page = (ROOT / "docs/leaderboard.md").read_text(encoding="utf-8")
     shown = {match[1] for match in fill().BLOCK.finditer(page)}
     run = [name for name in EXPERIMENTS if (RESULTS / name / "methods/summary.json").exists()]
     assert run
-    assert {f"results/benchmark/{name}.md" for name in run} <= shown
+    assert {f"results/leaderboard/{name}.md" for name in run} <= shown
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -64,7 +65,7 @@ def test_a_table_is_made_of_the_fits(name: str) -> None:
     studies = [found for e, s in settings_of(item, None) if (found := finished(e, s, RESULTS)) is not None]
     expected = {"short": short_tables(item, studies)}
     if "methods" in item.shows:
-        expected |= {study.experiment.name: study_benchmark(study) for study in studies}
+        expected |= {study.experiment.name: dataset_tables(study) for study in studies}
     for file, tables in expected.items():
         made = "\n\n".join(map(markdown_table, tables))
         assert (RESULTS / name / f"{file}.md").read_text(encoding="utf-8") == made + "\n", "run `make page`"
@@ -103,7 +104,7 @@ def test_every_figure_of_a_page_is_there(path: Path) -> None:
 def test_the_page_has_the_committees_scores() -> None:
     place = RESULTS / "twitch-gcn/wide"
     runs = json.loads((place / "committee.json").read_text(encoding="utf-8"))["runs"]
-    page = (ROOT / "docs/benchmark.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/leaderboard.md").read_text(encoding="utf-8")
     rows = [
         {
             **run,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.lab.demo import ARMS, run_demo
+from graphshift.lab.demo.demo import ARMS, run_demo
 
 DATASETS = ("planted", "planted-structure")
 
