@@ -1,4 +1,4 @@
-"""What the tests of the benchmark suite share: sizes that take no time, and results to read."""
+"""What the tests of the speed suite share: sizes that take no time, and results to read."""
 
 from __future__ import annotations
 
