@@ -47,8 +47,9 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always", gs.GraphshiftWarning)
     write_report(study, Path("study"))
 print("REPORT", *(str(one.message) for one in caught if issubclass(one.category, gs.GraphshiftWarning)))
+tuned = [Arm("ERM", {"method": "erm", "epochs": 1}, {"lr": [0.01, 0.1]})]
 try:
-    run_study(Plan("planted", arms, [0], {"nodes": 60}, trials=2), workers=0, threads=1, progress=False)
+    run_study(Plan("planted", tuned, [0], {"nodes": 60}, trials=2), workers=0, threads=1, progress=False)
 except gs.GraphshiftError as error:
     print("TUNING", error)
 """
