@@ -1,4 +1,4 @@
-"""Figures of many methods on many datasets: how far each is ahead of ERM, and what each rule of selection is worth."""
+"""Figures of many methods on many datasets: the difference of each from ERM, and the scores by selection rule."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def draw_methods(item: Item, studies: Sequence[Finished]) -> Figure:
         axes.tick_params(axis="x", labelsize=8)
     _legend(figure, [("mean test", COLOURS[0], "o"), ("worst test", COLOURS[3], "o")])
     figure.suptitle(
-        f"{item.name}: ahead of ERM with the same backbone (95 % intervals; full: beyond chance)", fontsize=11
+        f"{item.name}: ahead of ERM with the same backbone (95 % intervals; filled: significant)", fontsize=11
     )
     return figure
 

@@ -22,7 +22,7 @@ from graphshift.report.study_tables import (
 from graphshift.report.tables import LABELS, show_score
 from graphshift.studies.statistics import compare, share_a_pair
 
-#: Beside a score whose difference to ERM is beyond chance.
+#: Beside a score whose difference from ERM is significant (95 %).
 _AHEAD, _BEHIND = " ▲", " ▼"
 
 
@@ -86,7 +86,7 @@ def _mark(difference: Mapping[str, Any] | None) -> str:
 
 
 def _choices(studies: Sequence[Finished]) -> StudyTable:
-    """What someone who looks at validation scores alone would take, and what it is worth on the tests."""
+    """The arm with the best validation score, and its scores on the tests."""
     rows = []
     for study in studies:
         metric, arms = study.summary["metric"], study.summary["arms"]

@@ -1,6 +1,6 @@
-"""Does exploring work? The variance of the risks under learned edits against random ones, for a GNN that stands still.
+"""Does exploring work? The variance of the risks under learned and under random edits, for a fixed GNN.
 
-A GNN is trained by ERM and then left alone, so the variance has one cause: the explorers. They learn for some steps,
+A GNN is trained by ERM and then fixed, so the variance has one cause: the explorers. They learn for some steps,
 and their variance is divided by that of random explorers with as many draws. A policy has two ways to raise it. It can
 learn *which* pairs matter, or it can draw the same pair again and again in one view and not in another, so that views
 differ in *how many* pairs they flip. The control tells them apart: the same views with every drawn column replaced
@@ -34,7 +34,7 @@ from graphshift.methods.eerm import variance
 from graphshift.studies.facts import load_data
 from graphshift.studies.ledger import Ledger
 
-#: The graphs that explorers are let loose on, with the options that are not the dataset's own.
+#: The datasets, with the options that differ from the dataset's defaults.
 DATASETS: dict[str, dict[str, Any]] = {
     "planted-structure": {},
     "cora": {"variant": "authors", "redraw": True},
@@ -136,7 +136,7 @@ def explored(file: Path) -> list[dict[str, Any]]:
 
 
 def explore(case: Case, backbone: Backbone, environments: Sequence[Environment], random: float) -> dict[str, Any]:
-    """Lets explorers learn against a GNN that stands still.
+    """Lets explorers learn while the GNN is fixed.
 
     Args:
         case: how.
