@@ -1,4 +1,4 @@
-"""What the tests of the benchmark suite share: sizes that take no time, and results to read."""
+"""What the tests of the speed suite share: sizes that take no time, and results to read."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ TINY = replace(
     pyg=60,
     starts=1,
     base={**BASE, "nodes": 60},
-    axes={"nodes": (60, 120), "explorers": (2, 3), "features": (8, 64)},
-    memory_axes=("nodes", "explorers"),
+    axes={"nodes": (60, 120), "views": (2, 3), "features": (8, 64)},
+    memory_axes=("nodes", "views"),
     dense_limit=60,
     backbones=("gcn", "mlp"),
     backbone_nodes=60,

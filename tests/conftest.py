@@ -1,14 +1,18 @@
-"""Small seeded graphs that many tests share, as PyG ``Data``; ``reference.py`` makes them."""
+"""What tests share: the command line in this process, and small seeded graphs (``reference.py`` makes them)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import settings
 from torch_geometric.data import Data
 
+from graphshift.cli import main
 from reference import KINDS, random_data
 
 settings.register_profile("graphshift", derandomize=True, deadline=None, database=None, max_examples=80)
@@ -47,3 +51,47 @@ def weighted() -> Data:
 def any_data(request: pytest.FixtureRequest) -> Data:
     """Each of undirected, directed, weighted, and directed and weighted."""
     return random_data(**KINDS[request.param])
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command said."""
+
+    status: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Answer]
+
+
+@pytest.fixture
+def graphshift(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory
+) -> Command:
+    """``graphshift("fit", "planted", ...)`` in an empty working folder."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("working"))
+
+    def run(*arguments: object) -> Answer:
+        monkeypatch.setattr(sys, "argv", ["graphshift", *map(str, arguments)])
+        capsys.readouterr()
+        status: object = 0
+        try:
+            main()
+        except SystemExit as ended:
+            status = ended.code or 0
+        output = capsys.readouterr()
+        assert isinstance(status, int)
+        return Answer(status, output.out, output.err)
+
+    return run
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.fixture
+def files_of() -> Callable[[Path], dict[str, bytes]]:
+    return contents

@@ -13,9 +13,10 @@ import torch
 from numpy.typing import NDArray
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.extras import require_extra
 from graphshift.data.environment import Environment, ShiftDataset
 from graphshift.graph.sparse import Sparse
-from graphshift.report.figures import COLOURS
+from graphshift.report.figures import COLOURS, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,6 +41,7 @@ def checked_figure(kind: str, path: Path) -> None:
         raise GraphshiftError(f"{path}: expected a name that ends in {', '.join(_SUFFIXES)}.")
     if not path.parent.is_dir():
         raise GraphshiftError(f"{path}: there is no folder {path.parent}.")
+    require_extra("matplotlib", "drawing figures")
 
 
 def draw_dataset(data: ShiftDataset, rows: Rows, path: Path, *, kind: str = "overview") -> None:
@@ -149,11 +151,9 @@ FIGURES: dict[str, Callable[[ShiftDataset, Rows], Figure]] = {
 
 
 def _grid(panels: int, most: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
-    from matplotlib.figure import Figure
-
     columns = min(panels, most)
     lines = -(-panels // columns)
-    figure = Figure(figsize=(columns * size[0], lines * size[1] + 0.7), layout="constrained")
+    figure = new_figure(columns * size[0], lines * size[1] + 0.7)
     axes = list(figure.subplots(lines, columns, squeeze=False).flat)
     for ax in axes[panels:]:
         ax.remove()
@@ -162,9 +162,7 @@ def _grid(panels: int, most: int, size: tuple[float, float]) -> tuple[Figure, li
 
 def _bar_panels(data: ShiftDataset, rows: Rows, columns: Sequence[tuple[str, str, str]], title: str) -> Figure:
     """Horizontal bars, so that names can be read; one panel for each column of the statistics."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(1.2 + 3.4 * len(columns), 1.6 + 0.28 * len(rows)), layout="constrained")
+    figure = new_figure(1.2 + 3.4 * len(columns), 1.6 + 0.28 * len(rows))
     panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
     for ax, (key, label, form) in zip(panels, columns, strict=True):
         values = [row[key] for row in rows]

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from graphshift.report.figures import COLOURS, plain, save_both
+from graphshift.report.figures import COLOURS, can_draw, new_figure, plain, save_both
 from graphshift.report.study_tables import rule_label
 from graphshift.report.tables import LABELS
 
@@ -29,6 +29,8 @@ def draw_figures(summary: Summary, rows: Mapping[str, Rows], folder: Path) -> li
         rows: the final runs by rule, from :meth:`graphshift.studies.Study.rows`.
         folder: where the pictures go; made if need be.
     """
+    if not can_draw():
+        return []
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
     for entry in summary["selections"]:
@@ -63,12 +65,6 @@ class _Style:
 _DASHES = ((0, (6, 2)), (0, (2, 1)), (0, (8, 2, 1, 2)), (0, (4, 1, 1, 1, 1, 1)))
 
 
-def _new(width: float, height: float) -> Figure:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
 def _title(summary: Summary, what: str, rule: str) -> str:
     return f"{summary['dataset']}: {what}\nepoch and setting chosen by {rule_label(summary, rule)}"
 
@@ -76,7 +72,7 @@ def _title(summary: Summary, what: str, rule: str) -> str:
 def _environments(summary: Summary, rows: Rows, rule: str) -> Figure:
     """Each arm's runs on every test environment: points, and the mean with its standard deviation."""
     style, tests = _Style(summary), summary["tests"]
-    figure = _new(max(6.5, min(1.5 + len(tests) * (0.45 + 0.16 * len(style.arms)), 16)), 4.8)
+    figure = new_figure(max(6.5, min(1.5 + len(tests) * (0.45 + 0.16 * len(style.arms)), 16)), 4.8)
     axes = figure.subplots()
     for arm in style.arms:
         own = [row for row in rows if row["arm"] == arm]
@@ -138,7 +134,7 @@ def _seeds(summary: Summary, rows: Rows, rule: str) -> Figure:
     """The distribution over seeds of the mean and of the worst test score; grey lines join a backbone's same seeds."""
     style = _Style(summary)
     arms = [arm for arm in style.arms if any(row["arm"] == arm for row in rows)]
-    figure = _new(9.5, 1.7 + 0.55 * len(arms))
+    figure = new_figure(9.5, 1.7 + 0.55 * len(arms))
     both = figure.subplots(1, 2, sharey=True)
     places = {arm: len(arms) - 1 - i for i, arm in enumerate(arms)}
     for axes, key, name in zip(both, ("mean", "worst"), ("mean of the tests", "worst test"), strict=True):
@@ -187,7 +183,7 @@ def _tuning(summary: Summary, rule: str) -> Figure:
     names = list(dict.fromkeys(name for t in tried for name in t["settings"]))
     columns = min(3, len(names))
     lines = -(-len(names) // columns)
-    figure = _new(max(3.6 * columns, 5.5), 2.7 * lines + 1.1)
+    figure = new_figure(max(3.6 * columns, 5.5), 2.7 * lines + 1.1)
     panels = figure.subplots(lines, columns, squeeze=False, sharey=True)
     for i, axes in enumerate(panels.flat):
         if i >= len(names):

@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.extras import require_extra
 from graphshift.studies.plan import tuning_seeds
 
 #: Optuna lists the whole grid; beyond this it would only cost memory.
@@ -78,6 +79,7 @@ def propose(
 
 
 def _drawn(space: Mapping[str, Sequence[Any]], count: int) -> list[dict[str, Any]]:
+    require_extra("optuna", "tuning")
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -36,7 +36,7 @@ def test_neither_host_nor_user_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
 def test_only_a_checkout_of_the_package_itself_has_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "src" / "graphshift"
-    (package / "benchmarks").mkdir(parents=True)
+    (package / "bench").mkdir(parents=True)
     (package / "_version.py").write_text("")
     monkeypatch.setattr(machine, "__file__", str(package / "lab" / "bench" / "machine.py"))
 

@@ -21,7 +21,7 @@ def test_a_child_tells_its_own_peak_and_not_its_parents(tmp_path: Path) -> None:
     file = memory.save_environment(planted_environment(60), tmp_path / "data.safetensors")
     parent = torch.ones(250_000_000)  # a gigabyte that the child never sees
     assert child.peak_bytes() > 1e9
-    held = memory.peak_of(file, "reinforce", steps=1, threads=1, explorers=2, edits=1)
+    held = memory.peak_of(file, "reinforce", steps=1, threads=1, views=2, edits=1)
     assert parent.sum() > 0
     assert 1e8 < held["before"] <= held["peak"] < 1e9
     assert held["explorers"] > 0

@@ -166,7 +166,7 @@ def test_memory_is_measured_once_where_axes_cross(bench: Bench, monkeypatch: pyt
     asked: list[Any] = []
 
     def held(file: Path, kind: str, **options: Any) -> dict[str, int]:
-        asked.append((file.name if kind != "erm" else "", kind, options["explorers"]))
+        asked.append((file.name if kind != "erm" else "", kind, options["views"]))
         return {"before": 1, "peak": 3, "explorers": 0}
 
     monkeypatch.setattr("graphshift.lab.bench.curves.peak_of", held)

@@ -30,7 +30,7 @@ def test_methods_are_what_their_names_say() -> None:
     assert isinstance(new_method(environment, "erm"), ERMMethod)
     kinds = (("random", Random), ("reinforce", Reinforce), ("gradient", Gradient), ("dense", DenseReinforce))
     for kind, explorer in kinds:
-        method = new_method(environment, kind, explorers=4, edits=2, low_memory=True)
+        method = new_method(environment, kind, views=4, edits=2, low_memory=True)
         assert isinstance(method, EERMMethod)
         stepping(method, environment)()
         made = method.explorers[0]
@@ -66,7 +66,7 @@ def test_a_job_takes_as_many_steps_as_it_says() -> None:
 @pytest.mark.parametrize("backbone", ["gcn", "sage", "gat"])
 def test_both_floors_give_the_gradient_of_all_views(backbone: str) -> None:
     environment = planted_environment(60)
-    floor = Floor(environment, explorers=3, edits=2, backbone=backbone)
+    floor = Floor(environment, views=3, edits=2, backbone=backbone)
     assert len(floor.graphs) == 3
     assert all(graph.num_edges > environment.graph.num_edges for graph in floor.graphs)
     gradients = []

@@ -32,7 +32,7 @@ def curves(*axes: str, memory: bool = True) -> dict[str, Any]:
         for value in (1_000, 2_000, 8_000)
         for method, power in powers.items()
     ]
-    base = {"nodes": 2_000, "explorers": 3, "edits": 5, "degree": 10, "features": 64}
+    base = {"nodes": 2_000, "views": 3, "edits": 5, "degree": 10, "features": 64}
     return results_with(part="curves", data={"base": base, "points": points})
 
 
@@ -41,7 +41,7 @@ def texts(path: Path) -> str:
 
 
 def test_plots_are_drawn_as_png_and_svg_with_their_exponents(tmp_path: Path) -> None:
-    written = draw_curves(curves("nodes", "explorers", "degree"), tmp_path)
+    written = draw_curves(curves("nodes", "views", "degree"), tmp_path)
     names = ["curves-nodes.png", "curves-nodes.svg", "curves-others.png", "curves-others.svg"]
     assert [path.name for path in written] == names
     assert written[0].read_bytes().startswith(b"\x89PNG")

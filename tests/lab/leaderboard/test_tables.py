@@ -14,10 +14,10 @@ import pytest
 from scipy import stats
 
 from graphshift.lab.leaderboard.figures import _curves
-from graphshift.lab.leaderboard.tables import benchmark_tables, rule_tables, study_benchmark
+from graphshift.lab.leaderboard.tables import dataset_tables, leaderboard_tables, rule_tables
 from graphshift.lab.paper import Item
-from graphshift.lab.paper.report import write_item
 from graphshift.lab.paper.reproducing import Finished
+from graphshift.lab.reproduce.report import write_item
 from graphshift.studies import Arm, run_study
 from tiny_paper import TINY
 from tiny_studies import RANDOM, plan
@@ -51,7 +51,7 @@ def arm(name: str) -> Mapping[str, Any]:
 
 
 def test_all_methods_stand_beside_each_other_once() -> None:
-    overview, _ = benchmark_tables([methods()])
+    overview, _ = leaderboard_tables([methods()])
     assert overview.columns == ["arm", "tiny"]
     assert [row[0] for row in overview.rows] == [
         "ERM",
@@ -78,13 +78,13 @@ def test_a_mark_says_what_is_beyond_chance(gains: list[float], mark: str) -> Non
         "mean_test": {"mean": fmean(gains), "low": found.low, "high": found.high},
         "worst_test": None,
     }
-    overview, _ = benchmark_tables([replace(methods(), summary=summary | {"arms": entries})])
+    overview, _ = leaderboard_tables([replace(methods(), summary=summary | {"arms": entries})])
     cell = next(row[1] for row in overview.rows if row[0] == "EERM random")
     assert re.fullmatch(r"[\d.]+" + mark, cell)
 
 
 def test_validation_chooses_and_the_tests_tell_what_it_was_worth() -> None:
-    _, choices = benchmark_tables([methods()])
+    _, choices = leaderboard_tables([methods()])
     assert [row[1] for row in choices.rows] == ["one model", "ensembles too", "unlabelled tests too"]
     kinds = {
         "one model": lambda a: a["ensemble"] == 1 and a["adapt"] is None,
@@ -106,7 +106,7 @@ def test_validation_chooses_and_the_tests_tell_what_it_was_worth() -> None:
 
 
 def test_each_dataset_has_its_methods_variants_tests_and_settings() -> None:
-    scores, variants, tests, chosen = study_benchmark(methods())
+    scores, variants, tests, chosen = dataset_tables(methods())
     names = ["ERM, gcn", "EERM random, gcn", "ERM, mlp"]
     limits = ["in-domain limit, gcn", "in-domain limit, mlp"]
     assert [row[0] for row in scores.rows] == names + limits

@@ -61,7 +61,7 @@ class Bench:
 
     @contextmanager
     def stage(self, what: str) -> Iterator[None]:
-        """Says what is under way; what fails in it is kept with its reason, and the part goes on."""
+        """Says what is under way; a failure is kept with its reason, and the part continues."""
         self.say(what)
         try:
             yield

@@ -15,7 +15,7 @@ from graphshift.lab.bench.workload import METHODS, new_method, planted_environme
 #: What the axes are called, with the symbols of the paper.
 AXES = {
     "nodes": "nodes N",
-    "explorers": "views K",
+    "views": "views K",
     "edits": "edits per node s",
     "degree": "mean degree",
     "features": "features",
@@ -24,7 +24,7 @@ AXES = {
 #: A measured point: its ``axis`` and ``value`` there, ``at`` (all axes), ``method``, ``seconds``, ``memory`` or None.
 Point = dict[str, Any]
 
-_STEPS = 3  # before the peak is read; a policy goes on growing, and is measured in its first steps here
+_STEPS = 3  # before the peak is read; a policy keeps growing; it is measured in its first steps here
 
 
 def run(bench: Bench) -> None:
@@ -76,14 +76,14 @@ def _held(bench: Bench, point: Point, file: Path, known: dict[str, dict[str, int
     """The point's peak; what was measured on another axis is not measured again."""
     at, kind = point["at"], point["method"]
     # ERM has neither views nor edits.
-    name = f"{kind} {[at[axis] for axis in AXES if kind != 'erm' or axis not in ('explorers', 'edits')]}"
+    name = f"{kind} {[at[axis] for axis in AXES if kind != 'erm' or axis not in ('views', 'edits')]}"
     if name not in known:
         known[name] = peak_of(file, kind, steps=_STEPS, threads=bench.threads, **_options(at))
     return known[name]
 
 
 def _options(at: Mapping[str, int]) -> dict[str, Any]:
-    return {"explorers": at["explorers"], "edits": at["edits"]}
+    return {"views": at["views"], "edits": at["edits"]}
 
 
 def own_memory(point: Point) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.registry import expected_one_of
 
 
 @dataclass(frozen=True)
@@ -57,5 +58,5 @@ def chosen_parts(only: Sequence[str] | None, *, default: Sequence[str] = tuple(P
     known = dict.fromkeys([*SECTIONS, *PARTS])
     for name in only:
         if name not in known:
-            raise GraphshiftError(f"--only is {name!r}; expected one of {', '.join(known)}.")
+            raise GraphshiftError(f"--only is {name!r}; {expected_one_of(name, list(known))}")
     return [name for name, part in PARTS.items() if name in only or part.section in only]

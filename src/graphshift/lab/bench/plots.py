@@ -8,7 +8,7 @@ from typing import Any
 
 from graphshift.lab.bench.curves import AXES, Point, exponents_of, on_axis, own_memory
 from graphshift.lab.bench.workload import METHODS
-from graphshift.report.figures import COLOURS
+from graphshift.report.figures import COLOURS, can_draw, new_figure
 
 #: The pictures' names, without the suffix.
 PLOTS = ("curves-nodes", "curves-others")
@@ -25,6 +25,8 @@ def draw_curves(results: Mapping[str, Any], folder: Path) -> list[Path]:
         folder: where the pictures go.
     """
     points = results["parts"].get("curves", {}).get("data", {}).get("points", [])
+    if not points or not can_draw():
+        return []
     present = [axis for axis in AXES if any(point["axis"] == axis for point in points)]
     groups = (["nodes"] if "nodes" in present else [], [axis for axis in present if axis != "nodes"])
     written = []
@@ -39,16 +41,14 @@ def draw_curves(results: Mapping[str, Any], folder: Path) -> list[Path]:
 
 
 def _figure(results: Mapping[str, Any], points: Sequence[Point], axes: Sequence[str]) -> Any:
-    from matplotlib.figure import Figure
-
     with_memory = any(point["memory"] for point in points if point["axis"] in axes)
     quantities = _QUANTITIES if with_memory else _QUANTITIES[:1]
     # Against nodes: time and memory side by side. Against several things: time above, memory below, one scale a row.
     if len(axes) == 1:
-        figure = Figure(figsize=(5.2 * len(quantities), 4.9), layout="constrained")
+        figure = new_figure(5.2 * len(quantities), 4.9)
         panels = figure.subplots(1, len(quantities), squeeze=False).T
     else:
-        figure = Figure(figsize=(3.6 * len(axes), 0.8 + 3.6 * len(quantities)), layout="constrained")
+        figure = new_figure(3.6 * len(axes), 0.8 + 3.6 * len(quantities))
         panels = figure.subplots(len(quantities), len(axes), squeeze=False, sharey="row")
     for row, quantity in enumerate(quantities):
         for column, axis in enumerate(axes):

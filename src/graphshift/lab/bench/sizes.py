@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 #: The point around which curves vary one axis at a time, and what every other part measures at but for its nodes.
-BASE: Mapping[str, int] = {"nodes": 20_000, "explorers": 3, "edits": 5, "degree": 10, "features": 64}
+BASE: Mapping[str, int] = {"nodes": 20_000, "views": 3, "edits": 5, "degree": 10, "features": 64}
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Sizes:
     """The sizes of one run of the suite; the defaults are the full ones, to which the bars belong.
 
     Attributes:
-        floor: nodes of the graphs on which steps are held against the floor.
+        floor: nodes of the graphs on which steps are compared with the floor.
         epochs: real steps before a policy counts as grown.
         exponent: nodes through which the exponent is fitted.
         million: nodes of the graph whose peak memory is measured, and ``million_steps`` on it.
@@ -42,13 +42,13 @@ class Sizes:
     axes: Mapping[str, tuple[int, ...]] = field(
         default_factory=lambda: {
             "nodes": (2_000, 4_000, 8_000, 20_000, 60_000, 200_000),
-            "explorers": (2, 3, 5, 10),
+            "views": (2, 3, 5, 10),
             "edits": (1, 2, 5, 10),
             "degree": (5, 10, 20, 40),
             "features": (16, 64, 256, 1024),
         }
     )
-    memory_axes: tuple[str, ...] = ("nodes", "explorers", "edits", "degree", "features")
+    memory_axes: tuple[str, ...] = ("nodes", "views", "edits", "degree", "features")
     dense_limit: int = 8_000
     backbones: tuple[str, ...] = ()
     backbone_nodes: int = 100_000
@@ -74,7 +74,7 @@ SIZES: dict[str, Sizes] = {
         base={**BASE, "nodes": 2_000},
         axes={
             "nodes": (1_000, 4_000),
-            "explorers": (2, 3, 6),
+            "views": (2, 3, 6),
             "edits": (1, 5),
             "degree": (5, 10, 20),
             "features": (16, 64, 256),

@@ -55,7 +55,7 @@ def new_method(
     environment: Environment,
     kind: str,
     *,
-    explorers: int = 3,
+    views: int = 3,
     edits: int = 5,
     backbone: str = "gcn",
     low_memory: bool = False,
@@ -65,7 +65,7 @@ def new_method(
     Args:
         environment: what it will be trained on.
         kind: ``"erm"``, ``"dense"`` or an explorer's name.
-        explorers: K.
+        views: K.
         edits: s.
         backbone: a name from ``BACKBONES``.
         low_memory: one view at a time.
@@ -77,7 +77,7 @@ def new_method(
     options: dict[str, Any] = (
         {"edits_per_node": edits} if "edits_per_node" in inspect.signature(make).parameters else {}
     )
-    return EERMMethod(network, lambda _, k: make(**options, seed=k), explorers=explorers, low_memory=low_memory)
+    return EERMMethod(network, lambda _, k: make(**options, seed=k), explorers=views, low_memory=low_memory)
 
 
 def stepping(method: Method, environment: Environment, times: int = 1) -> Callable[[], None]:
@@ -104,14 +104,14 @@ class Floor:
 
     Args:
         environment: the graph.
-        explorers: K.
+        views: K.
         edits: s.
         backbone: a name from ``BACKBONES``.
     """
 
-    def __init__(self, environment: Environment, *, explorers: int = 3, edits: int = 5, backbone: str = "gcn") -> None:
+    def __init__(self, environment: Environment, *, views: int = 3, edits: int = 5, backbone: str = "gcn") -> None:
         self.environment, self.backbone = environment, new_backbone(environment, backbone).train()
-        self.graphs = [Random(edits, seed=100 + k).propose(environment.graph).graph for k in range(explorers)]
+        self.graphs = [Random(edits, seed=100 + k).propose(environment.graph).graph for k in range(views)]
 
     def passes(self) -> None:
         """The floor: every pass on its own."""

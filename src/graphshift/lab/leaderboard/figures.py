@@ -1,4 +1,4 @@
-"""Figures of many methods on many datasets: how far each is ahead of ERM, and what each rule of selection is worth."""
+"""Figures of many methods on many datasets: the difference of each from ERM, and the scores by selection rule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from graphshift.lab.leaderboard.tables import own_arms
 from graphshift.lab.paper.items import Item
 from graphshift.lab.paper.reproducing import Finished
-from graphshift.report.figures import COLOURS, plain
+from graphshift.report.figures import COLOURS, new_figure, plain
 from graphshift.report.tables import LABELS
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def draw_methods(item: Item, studies: Sequence[Finished]) -> Figure:
         axes.tick_params(axis="x", labelsize=8)
     _legend(figure, [("mean test", COLOURS[0], "o"), ("worst test", COLOURS[3], "o")])
     figure.suptitle(
-        f"{item.name}: ahead of ERM with the same backbone (95 % intervals; full: beyond chance)", fontsize=11
+        f"{item.name}: ahead of ERM with the same backbone (95 % intervals; filled: significant)", fontsize=11
     )
     return figure
 
@@ -118,11 +118,9 @@ def draw_rules(item: Item, studies: Sequence[Finished]) -> Figure:
 
 def _grid(studies: Sequence[Finished], height: float) -> tuple[Figure, list[Any]]:
     """As many panels as there are studies, three in a row."""
-    from matplotlib.figure import Figure
-
     across = min(len(studies), _ACROSS)
     down = -(-len(studies) // across)
-    figure = Figure(figsize=(max(4.3 * across, 8), height * down + 0.8), layout="constrained")
+    figure = new_figure(max(4.3 * across, 8), height * down + 0.8)
     panels = [axes for row in figure.subplots(down, across, squeeze=False) for axes in row]
     for axes in panels[len(studies) :]:
         axes.set_visible(False)

@@ -22,16 +22,16 @@ from graphshift.report.study_tables import (
 from graphshift.report.tables import LABELS, show_score
 from graphshift.studies.statistics import compare, share_a_pair
 
-#: Beside a score whose difference to ERM is beyond chance.
+#: Beside a score whose difference from ERM is significant (95 %).
 _AHEAD, _BEHIND = " ▲", " ▼"
 
 
-def benchmark_tables(studies: Sequence[Finished]) -> list[StudyTable]:
+def leaderboard_tables(studies: Sequence[Finished]) -> list[StudyTable]:
     """Methods against datasets, and the choice of validation on each."""
     return [_overview(studies), _choices(studies)]
 
 
-def study_benchmark(study: Finished) -> list[StudyTable]:
+def dataset_tables(study: Finished) -> list[StudyTable]:
     """One dataset: methods; ensembles and the tests in use; every test; chosen settings."""
     variants = [_variants(study)] if any(map(is_variant, study.summary["arms"])) else []
     tuned = [_settings(study)] if study.summary["tuning"] else []
@@ -86,7 +86,7 @@ def _mark(difference: Mapping[str, Any] | None) -> str:
 
 
 def _choices(studies: Sequence[Finished]) -> StudyTable:
-    """What someone who looks at validation scores alone would take, and what it is worth on the tests."""
+    """The arm with the best validation score, and its scores on the tests."""
     rows = []
     for study in studies:
         metric, arms = study.summary["metric"], study.summary["arms"]

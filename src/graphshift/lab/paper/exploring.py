@@ -1,6 +1,6 @@
-"""Does exploring work? The variance of the risks under learned edits against random ones, for a GNN that stands still.
+"""Does exploring work? The variance of the risks under learned and under random edits, for a fixed GNN.
 
-A GNN is trained by ERM and then left alone, so the variance has one cause: the explorers. They learn for some steps,
+A GNN is trained by ERM and then fixed, so the variance has one cause: the explorers. They learn for some steps,
 and their variance is divided by that of random explorers with as many draws. A policy has two ways to raise it. It can
 learn *which* pairs matter, or it can draw the same pair again and again in one view and not in another, so that views
 differ in *how many* pairs they flip. The control tells them apart: the same views with every drawn column replaced
@@ -34,7 +34,7 @@ from graphshift.methods.eerm import variance
 from graphshift.studies.facts import load_data
 from graphshift.studies.ledger import Ledger
 
-#: The graphs that explorers are let loose on, with the options that are not the dataset's own.
+#: The datasets, with the options that differ from the dataset's defaults.
 DATASETS: dict[str, dict[str, Any]] = {
     "planted-structure": {},
     "cora": {"variant": "authors", "redraw": True},
@@ -136,7 +136,7 @@ def explored(file: Path) -> list[dict[str, Any]]:
 
 
 def explore(case: Case, backbone: Backbone, environments: Sequence[Environment], random: float) -> dict[str, Any]:
-    """Lets explorers learn against a GNN that stands still.
+    """Lets explorers learn while the GNN is fixed.
 
     Args:
         case: how.
@@ -149,9 +149,7 @@ def explore(case: Case, backbone: Backbone, environments: Sequence[Environment],
         same views with other columns), ``random``, and ``distinct``: pairs that each view flips at the end, for a node.
     """
     options = dict(LEARNERS[case.learner])
-    method = EERMMethod(
-        backbone, lambda m, k: _reinforce(case, options, m, k), explorers=_VIEWS, credit=options["credit"]
-    )
+    method = _method(backbone, lambda m, k: _reinforce(case, options, m, k), credit=options["credit"])
     every, tail = max(case.steps // _POINTS, 1), max(case.steps // 10, 1)
     controlled = {case.steps - 1 - i * tail // _CONTROLS for i in range(_CONTROLS)}
     values: list[float] = []
@@ -214,6 +212,10 @@ def _distinct(actions: Tensor | None) -> float:
     return 1 + float((ordered[:, 1:] != ordered[:, :-1]).sum()) / ordered.shape[0]
 
 
+def _method(backbone: Backbone, make: Callable[[int, int], Explorer], credit: Any = "shared") -> EERMMethod:
+    return EERMMethod(backbone, make, explorers=_VIEWS, credit=credit)
+
+
 def _reinforce(case: Case, options: Mapping[str, Any], m: int, k: int) -> Explorer:
     own = {name: value for name, value in options.items() if name != "credit"}
     return Reinforce(case.edits_per_node, lr=case.lr, seed=derive_seed(case.seed, 3, m, k), **own)
@@ -223,7 +225,7 @@ def _random_variance(backbone: Backbone, environments: Sequence[Environment], ca
     def make(m: int, k: int) -> Explorer:
         return Random(case.edits_per_node, seed=derive_seed(case.seed, 4, m, k))
 
-    method = EERMMethod(backbone, make, explorers=_VIEWS)
+    method = _method(backbone, make)
     return fmean(float(variance(method.explore(environments)[1])) for _ in range(_RANDOM_DRAWS))
 
 

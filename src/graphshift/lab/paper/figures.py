@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Literal
 
-from graphshift.lab.leaderboard.figures import draw_methods, draw_rules, draw_variance
 from graphshift.lab.paper import Item
 from graphshift.lab.paper.reproducing import Finished
-from graphshift.report.figures import COLOURS, plain, save_both
+from graphshift.report.figures import COLOURS, can_draw, new_figure, plain, save_both
 from graphshift.report.tables import LABELS
 
 if TYPE_CHECKING:
@@ -18,40 +17,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: The settings whose studies change one thing at a time.
-_TAKEN_APART = ("ablation", "explorers")
-
-
-def draw_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[Path]:
-    """Draws each of the things that an item shows, ``ITEM-tests`` and so on, as PNG and SVG.
-
-    Args:
-        item: which.
-        studies: of its experiments, as far as they were run; those that change one thing at a time are drawn apart.
-        folder: where the pictures go.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    written: list[Path] = []
-    main = [study for study in studies if study.setting not in _TAKEN_APART and study.rows]
-    for shown in item.shows if main else ():
-        figure = _DRAWN[shown](item, main)
-        if figure is not None:
-            written += save_both(figure, folder / f"{item.name}-{shown}")
-    for study in studies:
-        if study.setting in _TAKEN_APART and study.rows:
-            name = f"{item.name}-{study.setting}-{study.experiment.name}"
-            written += save_both(_taken_apart(item, study), folder / name)
-    return written
-
-
 def _panels(rows: int, columns: int, width: float, height: float) -> tuple[Figure, Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(max(width * columns, 5), height * rows + 0.8), layout="constrained")
+    figure = new_figure(max(width * columns, 5), height * rows + 0.8)
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def _tests(item: Item, studies: Sequence[Finished]) -> Figure:
+def draw_tests(item: Item, studies: Sequence[Finished]) -> Figure:
     """Fig. 2a, 4, 5: the distribution over runs on every test; a row for each setting."""
     settings = list(dict.fromkeys(study.setting for study in studies))
     groups = list(dict.fromkeys(study.experiment.name for study in studies))
@@ -80,7 +51,7 @@ def _tests(item: Item, studies: Sequence[Finished]) -> Figure:
     return figure
 
 
-def _spurious(item: Item, studies: Sequence[Finished]) -> Figure | None:
+def draw_spurious(item: Item, studies: Sequence[Finished]) -> Figure | None:
     """Fig. 2b: training accuracy with all columns, and with the spurious ones zeroed at inference."""
     bars: list[tuple[str, str, list[float], list[float]]] = []
     for study in studies:
@@ -112,7 +83,7 @@ def _spurious(item: Item, studies: Sequence[Finished]) -> Figure | None:
     return figure
 
 
-def _generators(item: Item, studies: Sequence[Finished]) -> Figure:
+def draw_generators(item: Item, studies: Sequence[Finished]) -> Figure:
     """Fig. 2c: the mean of the tests by generator; a panel for each setting."""
     settings = list(dict.fromkeys(study.setting for study in studies))
     figure, panels = _panels(1, len(settings), 3.6, 2.9)
@@ -134,7 +105,7 @@ def _generators(item: Item, studies: Sequence[Finished]) -> Figure:
     return figure
 
 
-def _taken_apart(item: Item, study: Finished) -> Figure:
+def draw_one_change(item: Item, study: Finished) -> Figure:
     """Each arm's mean test score, and where the variance of the risks goes during training."""
     figure, panels = _panels(1, 2, 5.6, 0.34 * len(study.arms) + 1.2)
     left, right = panels[0]
@@ -165,6 +136,8 @@ def draw_exploring(records: Sequence[Mapping[str, Any]], folder: Path) -> list[P
         records: of :func:`graphshift.lab.paper.exploring.explore_all`.
         folder: where the picture goes.
     """
+    if not can_draw():
+        return []
     folder.mkdir(parents=True, exist_ok=True)
     datasets = list(dict.fromkeys(record["dataset"] for record in records))
     columns = list(dict.fromkeys((record["edits_per_node"], record["learner"]) for record in records))
@@ -199,16 +172,6 @@ def draw_exploring(records: Sequence[Mapping[str, Any]], folder: Path) -> list[P
     figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=8.5)
     figure.suptitle("the GNN stands still; dotted: random edits, dashed: five times their variance", fontsize=10)
     return save_both(figure, folder / "exploring-curves")
-
-
-_DRAWN: dict[str, Callable[[Item, Sequence[Finished]], Figure | None]] = {
-    "tests": _tests,
-    "spurious": _spurious,
-    "generators": _generators,
-    "methods": draw_methods,
-    "rules": draw_rules,
-    "variance": draw_variance,
-}
 
 
 def _boxes(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.registry import expected_one_of
 from graphshift.lab.paper.experiments import EXPERIMENTS
 
 
@@ -114,7 +115,7 @@ _ITEMS = (
         settings=("explorers",),
     ),
     Item(
-        "benchmark",
+        "leaderboard",
         "Every method on every dataset, tuned alike; with the unlabelled tests in use as well",
         experiments=(
             "structure",
@@ -156,6 +157,8 @@ _ITEMS = (
     Item("temporal", "PubMed-temporal: a temporal shift that is not in the paper", experiments=("pubmed",)),
 )
 
+_RENAMED = {"benchmark": "leaderboard"}
+
 #: Every item by name, in the paper's order.
 ITEMS: dict[str, Item] = {item.name: item for item in _ITEMS}
 
@@ -166,9 +169,9 @@ def find(name: str) -> Item:
         experiment = EXPERIMENTS[name]
         title = f"the experiment {name}: {experiment.dataset} with {experiment.backbone}"
         return Item(name, title, experiments=(name,), settings=experiment.settings)
+    if name in _RENAMED:
+        raise GraphshiftError(f"{name} is now called {_RENAMED[name]}: graphshift reproduce {_RENAMED[name]}")
     if name not in ITEMS:
-        raise GraphshiftError(
-            f"ITEM is {name!r}; expected all, list, one of {', '.join(ITEMS)}, or an experiment of those: "
-            f"{', '.join(EXPERIMENTS)}."
-        )
+        known = ["all", "list", *ITEMS, *EXPERIMENTS]
+        raise GraphshiftError(f"ITEM is {name!r}; {expected_one_of(name, known)}")
     return ITEMS[name]

@@ -42,7 +42,7 @@ class Size:
 
     @staticmethod
     def quick() -> Size:
-        """Enough to see that everything runs: its numbers mean nothing."""
+        """Enough to see that everything runs; ignore its numbers."""
         return Size(seeds=2, data_seeds=2, trials=2, epochs=10)
 
 
@@ -82,7 +82,7 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
 
 
 def _seeds(experiment: Experiment, setting: str) -> int:
-    """Where many arms are held against each other, one seed for each draw of the data: draws differ more than seeds."""
+    """Where many arms are compared, one seed for each draw of the data: draws differ more than seeds."""
     many = setting in ("methods", "selections", "kinds") and experiment.data_seeds is not None
     return 1 if many else experiment.seeds
 
@@ -238,7 +238,7 @@ _MAKERS: dict[str, Callable[[Experiment], _Made]] = {
 def _arm(
     experiment: Experiment, method: str, backbone: str, settings: Mapping[str, Any], label: str | None = None
 ) -> Arm:
-    """An arm without what means nothing to it: β to ERM, a learning rate to random explorers."""
+    """An arm without the settings that it does not use: ERM has no β, random explorers no learning rate."""
     chosen = {**experiment.common, **settings}
     idle = idle_settings(method, chosen.get("explorer"))
     kept = {name: value for name, value in chosen.items() if name not in idle}

@@ -6,21 +6,11 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from graphshift.lab.leaderboard.tables import benchmark_tables, rule_tables
 from graphshift.lab.paper import PUBLISHED, Item, Published
 from graphshift.lab.paper.reproducing import Finished
 from graphshift.report.study_tables import StudyTable, show_budget, show_difference, show_settings, show_spread
 from graphshift.report.tables import LABELS, show_score
 from graphshift.studies.statistics import spread
-
-
-def short_tables(item: Item, studies: Sequence[Finished]) -> list[StudyTable]:
-    """What a terminal and a page of the docs show of an item."""
-    if "methods" in item.shows:
-        return benchmark_tables(studies)
-    if "rules" in item.shows:
-        return rule_tables(studies)
-    return item_tables(item, studies, tests=False)
 
 
 def item_tables(item: Item, studies: Sequence[Finished], *, tests: bool = True) -> list[StudyTable]:

@@ -12,7 +12,7 @@ from graphshift.lab.bench.workload import new_method, stepping
 from graphshift.methods import Method
 
 _BAR = 9.0
-_EXPLORERS = 10
+_VIEWS = 10
 _ABSENT = "the files of cora are not there (--data-dir)"
 
 
@@ -33,7 +33,7 @@ def run(bench: Bench) -> None:
     for epochs in (0, bench.sizes.epochs):
         when = f"after {epochs} epochs" if epochs else "first epochs"
         id = f"cora-epoch-over-erm-{f'after-{epochs}' if epochs else 'early'}"
-        what = f"Cora: epoch with validation, EERM (reinforce, K = {_EXPLORERS}) over ERM, {when}"
+        what = f"Cora: epoch with validation, EERM (reinforce, K = {_VIEWS}) over ERM, {when}"
         if not bench.has_data("cora"):
             bench.measured(id, what, None, bar=_BAR, reason=_ABSENT)
             continue
@@ -46,7 +46,7 @@ def _ratio(bench: Bench, epochs: int) -> float:
     train, val = data.train[0], data.val[0]
     edits = int(data.defaults["edits_per_node"])
     erm = new_method(train, "erm")
-    eerm = new_method(train, "reinforce", explorers=_EXPLORERS, edits=edits)
+    eerm = new_method(train, "reinforce", views=_VIEWS, edits=edits)
     stepping(eerm, train, epochs)()
     plain, explored = bench.time(epoch_of(erm, train, val), epoch_of(eerm, train, val))
     bench.outcome.data[f"after_{epochs}"] = {"erm": plain, "eerm": explored}

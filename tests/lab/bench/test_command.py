@@ -81,7 +81,7 @@ def test_nothing_is_overwritten_without_being_asked(graphshift: Any, monkeypatch
             ["--only", "flour"],
             "--only is 'flour'; expected one of bars, curves, backbones, explorers, floor, gradient, exponent, million",
         ),
-        (["--data-dir", "nowhere"], "nowhere: there is no such folder; --data-dir names that of the raw files."),
+        (["--data-dir", "nowhere"], "--data-dir: there is no folder nowhere."),
         (["--check", "nowhere.json"], "nowhere.json: there is no such file."),
         (["--out", "/dev/null/bench"], "/dev/null/bench: cannot be made: Not a directory."),
     ],

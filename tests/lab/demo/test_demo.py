@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.lab.demo import ARMS, run_demo
+from graphshift.lab.demo.demo import ARMS, run_demo
 
 DATASETS = ("planted", "planted-structure")
 
@@ -54,7 +54,7 @@ def test_an_earlier_demo_is_left_alone_unless_forced(
         run_demo(folder, seeds=2, nodes=60, epochs=1)
     assert (folder / "results.json").read_bytes() == before
     # The fits were made once; the second demo only says them again.
-    monkeypatch.setattr("graphshift.lab.demo._fit_all", lambda dataset, *_: content[dataset]["records"])
+    monkeypatch.setattr("graphshift.lab.demo.demo._fit_all", lambda dataset, *_: content[dataset]["records"])
     capsys.readouterr()
     run_demo(folder, seeds=2, nodes=60, epochs=2, force=True)
     output = capsys.readouterr()
@@ -73,6 +73,6 @@ def test_a_terminal_gets_a_bar(
 ) -> None:
     folder, content = shown
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    monkeypatch.setattr("graphshift.lab.demo._fit_all", lambda dataset, *_: content[dataset]["records"])
+    monkeypatch.setattr("graphshift.lab.demo.demo._fit_all", lambda dataset, *_: content[dataset]["records"])
     run_demo(folder, seeds=2, nodes=60, epochs=2, force=True, as_json=True)
     assert "fits" in capsys.readouterr().err

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.lab.toy import Reading, ToyCase, ToyResult, eerm_optimum, erm_optimum, proposition_1
+from graphshift.core.extras import require_extra
+from graphshift.lab.toy.toy import Reading, ToyCase, ToyResult, eerm_optimum, erm_optimum, proposition_1
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,6 +45,7 @@ def draw_toy(
         raise GraphshiftError(f"path is {str(path)!r}; expected a name that ends in {', '.join(SUFFIXES)}.")
     case = _choose(result, reading, sigma)
 
+    require_extra("matplotlib", "drawing figures")
     from matplotlib import colormaps
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
     from matplotlib.figure import Figure

@@ -10,7 +10,8 @@ import torch
 from scipy.optimize import minimize, root_scalar
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.lab.toy import (
+from graphshift.lab.toy.figure import draw_toy
+from graphshift.lab.toy.toy import (
     READINGS,
     eerm_optimum,
     erm_optimum,
@@ -21,7 +22,6 @@ from graphshift.lab.toy import (
     run_toy,
     sample_risks,
 )
-from graphshift.lab.toy_figure import draw_toy
 from graphshift.methods.eerm import eerm_objective, variance
 
 SIGMAS = (0.5, 1.0, 2.0)
@@ -273,5 +273,5 @@ def test_run_toy_names_the_mistake(arguments, message):
 
 
 def test_matplotlib_waits_until_a_figure_is_drawn():
-    code = "import sys, graphshift.lab.toy_figure; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, graphshift.lab.toy.figure; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -13,7 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.progress import error_console
 from graphshift.core.storage import write_json
-from graphshift.report.figures import draw_study
+from graphshift.lab.demo.figure import draw_demo
+from graphshift.report.figures import can_draw
 from graphshift.report.study_tables import show_spread
 from graphshift.report.tables import LABELS, print_table
 from graphshift.studies import Arm, Plan, compare, run_study, summarise
@@ -52,6 +53,7 @@ def run_demo(
         raise GraphshiftError(f"{target}: exists; nothing was changed. Replace it (--force), or choose another --out.")
     folder.mkdir(parents=True, exist_ok=True)
     content: dict[str, Any] = {}
+    drawn = can_draw()
     bar = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -76,14 +78,15 @@ def run_demo(
                     for key in ("mean", "worst")
                 ],
             }
-            draw_study(rows, folder / f"{dataset}.png", title=f"{dataset} ({_STORIES[dataset]})")
+            if drawn:
+                draw_demo(rows, folder / f"{dataset}.png", title=f"{dataset} ({_STORIES[dataset]})")
     write_json(target, content)
     if as_json:
         print(json.dumps(content, indent=2))
         return content
     for dataset, part in content.items():
         _print(dataset, part, nodes, epochs, seeds)
-    print(f"figures and results.json written to {folder}")
+    print(f"{'figures and ' if drawn else ''}results.json written to {folder}")
     return content
 
 

@@ -10,17 +10,28 @@ from typing import Any
 from graphshift.core.storage import write_text
 from graphshift.datasets import load
 from graphshift.datasets.statistics import dataset_statistics
-from graphshift.lab.leaderboard.tables import study_benchmark
+from graphshift.lab.leaderboard.tables import dataset_tables, leaderboard_tables, rule_tables
 from graphshift.lab.paper import Item
-from graphshift.lab.paper.figures import draw_exploring, draw_item
-from graphshift.lab.paper.page import item_page
+from graphshift.lab.paper.figures import draw_exploring
 from graphshift.lab.paper.reproducing import Finished, quiet
-from graphshift.lab.paper.tables import exploring_table, item_tables, rates_table, short_tables
-from graphshift.lab.toy import run_toy
-from graphshift.lab.toy_figure import draw_toy
+from graphshift.lab.paper.tables import exploring_table, item_tables, rates_table
+from graphshift.lab.reproduce.figures import draw_item
+from graphshift.lab.reproduce.page import item_page
+from graphshift.lab.toy.figure import draw_toy
+from graphshift.lab.toy.table import toy_table
+from graphshift.lab.toy.toy import run_toy
 from graphshift.report.data_figures import draw_dataset
 from graphshift.report.study_tables import StudyTable, markdown_table
 from graphshift.report.tables import print_table
+
+
+def short_tables(item: Item, studies: Sequence[Finished]) -> list[StudyTable]:
+    """What a terminal and a page of the docs show of an item."""
+    if "methods" in item.shows:
+        return leaderboard_tables(studies)
+    if "rules" in item.shows:
+        return rule_tables(studies)
+    return item_tables(item, studies, tests=False)
 
 
 def write_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[StudyTable]:
@@ -28,7 +39,7 @@ def write_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[St
     place, short = folder / item.name, short_tables(item, studies)
     findings: list[str] = []
     if "methods" in item.shows:
-        by_study = {study.experiment.name: study_benchmark(study) for study in studies}
+        by_study = {study.experiment.name: dataset_tables(study) for study in studies}
         for name, own in by_study.items():
             _write(own, place, name=name)
         full = [*short, *(table for own in by_study.values() for table in own)]
@@ -83,21 +94,7 @@ def write_toy(item: Item, folder: Path, *, quick: bool) -> list[StudyTable]:
     result = run_toy(200, 100, repeats=3) if quick else run_toy()
     draw_toy(result, place / "toy.png")
 
-    def theta(one: float | None, two: float | None) -> str:
-        return "any, 0" if one is None and two == 0 else "–" if two is None else f"{one:.3f}, {two:.3f}"
-
-    rows = [
-        [
-            row["reading"],
-            f"{row['sigma']:g}",
-            row["objective"] + (f" β={row['beta']:g}" if row["beta"] else ""),
-            theta(row["theta1"], row["theta2"]),
-            theta(row["closed_theta1"], row["closed_theta2"]),
-            theta(row["paper_theta1"], row["paper_theta2"]),
-        ]
-        for row in result.rows()
-    ]
-    columns = ["reading", "σ", "objective", "learned θ1, θ2", "closed form", "paper claims"]
+    columns, rows = toy_table(result, long=False)
     tables = [StudyTable(f"{item.name}: {item.title}", columns, rows, "readings: see the page on the toy example.")]
     _write(tables, place)
     return tables

@@ -1,4 +1,4 @@
-"""``graphshift reproduce``: runs what it can, goes on where it stopped, shows what a folder has."""
+"""``graphshift reproduce``: runs what it can, continues where it stopped, shows what a folder has."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.lab.paper import EXPERIMENTS, ITEMS, SETTINGS, Item, Published, exploring, reproducing
-from graphshift.lab.paper import report as paper_report
 from graphshift.lab.paper import tables as paper_tables
+from graphshift.lab.reproduce import report as paper_report
 from graphshift.report import study_report
 from graphshift.studies import facts, running
 from tiny_paper import FAIR_FITS, ITEM, PUBLISHED_FITS, counted_fits, install, records
@@ -73,7 +73,7 @@ def test_an_item_is_run_and_then_shown_from_its_folder(
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_same_command_goes_on(graphshift: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_command_continues(graphshift: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
     done = counted_fits(monkeypatch)
     first = graphshift("reproduce", "fig99", "--settings", "published", *HERE, "--out", tmp_path)
@@ -183,8 +183,10 @@ def test_what_is_there_is_run_beside_what_is_absent(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["fig1"], ["ITEM is 'fig1'; expected all, list,", *ITEMS]),
-        (["fig2", "--settings", "fair,best"], ["--settings has 'best'; expected some of", *SETTINGS]),
+        (["fig1"], ["ITEM is 'fig1'", "all, list", *ITEMS, *EXPERIMENTS]),
+        (["leaderbord"], ["Did you mean 'leaderboard'?"]),
+        (["benchmark"], ["graphshift reproduce leaderboard"]),
+        (["fig2", "--settings", "fair,best"], ["--settings has 'best'", *SETTINGS]),
         (["fig2", "--seeds", 0], ["--seeds"]),
     ],
 )
@@ -259,7 +261,7 @@ def test_exploring_is_run_and_shown(graphshift: Any, tmp_path: Path, monkeypatch
     assert (shown.status, shown.out) == (0, answer.out)
 
 
-def test_ctrl_c_says_how_to_go_on(graphshift: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_says_how_to_continue(graphshift: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
 
     def interrupted(*_: Any, **__: Any) -> None:
@@ -268,5 +270,5 @@ def test_ctrl_c_says_how_to_go_on(graphshift: Any, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(reproducing, "run_study", interrupted)
     answer = graphshift("reproduce", "fig99", "--out", tmp_path / "r", "--force")
     assert answer.status == 130
-    again = f"Go on with: graphshift reproduce fig99 --out {tmp_path / 'r'}"
+    again = f"Continue with: graphshift reproduce fig99 --out {tmp_path / 'r'}"
     assert answer.err.rstrip().endswith(f"graphshift: stopped; what is done is kept. {again}")

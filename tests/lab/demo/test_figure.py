@@ -1,4 +1,4 @@
-"""Figures and tables of studies show the numbers of their records."""
+"""The demo's figure shows the numbers of its records."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from graphshift.report.figures import draw_study
-from graphshift.report.tables import LABELS, print_table, show_score
+from graphshift.lab.demo.figure import draw_demo
+from graphshift.report.tables import LABELS
 
 
 def records(
@@ -40,7 +40,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
 
 
 def test_every_arm_is_drawn_with_its_means(drawn: list[Figure], tmp_path: Path) -> None:
-    draw_study(records(), tmp_path / "study.png", title="a title")
+    draw_demo(records(), tmp_path / "study.png", title="a title")
     assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "study.png").stat().st_size > 5000
     (figure,) = drawn
@@ -57,7 +57,7 @@ def test_every_arm_is_drawn_with_its_means(drawn: list[Figure], tmp_path: Path) 
 
 
 def test_regression_and_one_seed_are_drawn_too(drawn: list[Figure], tmp_path: Path) -> None:
-    draw_study(records("mse", seeds=1), tmp_path / "study.svg", title="errors")
+    draw_demo(records("mse", seeds=1), tmp_path / "study.svg", title="errors")
     assert "<svg" in (tmp_path / "study.svg").read_text()
     left = drawn[0].axes[0]
     lines = {str(line.get_label()): list(line.get_ydata()) for line in left.lines}
@@ -67,22 +67,5 @@ def test_regression_and_one_seed_are_drawn_too(drawn: list[Figure], tmp_path: Pa
 
 def test_more_arms_than_colours_are_drawn(drawn: list[Figure], tmp_path: Path) -> None:
     names = tuple(f"arm {i}" for i in range(9))
-    draw_study(records(arms=names), tmp_path / "study.png", title="many")
+    draw_demo(records(arms=names), tmp_path / "study.png", title="many")
     assert {str(line.get_label()) for line in drawn[0].axes[0].lines} >= set(names)
-
-
-def test_scores_are_shown_as_people_write_them() -> None:
-    assert show_score(0.4567, "accuracy") == "45.7"
-    assert show_score(0.4567, "mse") == "0.4567"
-    assert show_score(None, "accuracy") == "–"
-
-
-def test_a_table_shows_every_cell_and_its_note(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table("a title", ["name", "value"], [["one", "1.5"], ["two", "−22.5"]], note="a note " * 20)
-    out = capsys.readouterr().out
-    for word in ("a title", "name", "value", "one", "1.5", "two", "−22.5"):
-        assert word in out
-    lines = out.splitlines()
-    one, two = (next(line for line in lines if word in line) for word in ("one", "two"))
-    assert one.index("1.5") + 3 == two.index("−22.5") + 5  # numbers stand to the right
-    assert one.index("one") == two.index("two")

@@ -1,0 +1,32 @@
+"""Packages that are not needed to train: what to install when one is missing."""
+
+from __future__ import annotations
+
+import importlib
+
+from graphshift.core.errors import GraphshiftError
+
+#: The extra of ``pip install "graphshift[EXTRA]"`` that brings each package.
+EXTRAS = {"matplotlib": "plots", "optuna": "tune", "pyarrow": "parquet", "lightning": "lightning"}
+
+
+def require_extra(package: str, what: str) -> None:
+    """Imports an optional package, or says how to install it.
+
+    Args:
+        package: a name from :data:`EXTRAS`.
+        what: what needs it, such as ``"drawing figures"``.
+    """
+    if (message := missing_extra(package, what)) is not None:
+        raise GraphshiftError(message)
+
+
+def missing_extra(package: str, what: str) -> str | None:
+    """The message that a package is missing; None if it is installed. The arguments are :func:`require_extra`'s."""
+    try:
+        importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package:  # it is there, and something that it needs is not
+            raise
+        return f"{what} needs {package}: pip install 'graphshift[{EXTRAS[package]}]'."
+    return None

@@ -1,0 +1,1 @@
+"""``graphshift demo``: ERM and EERM on the built-in data."""

@@ -1,0 +1,1 @@
+"""``graphshift reproduce``: runs the items and writes their tables, figures and pages."""

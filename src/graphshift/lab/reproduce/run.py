@@ -1,0 +1,209 @@
+"""Runs items: their studies, each in its own folder, then their tables and figures."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.progress import progress_bar
+from graphshift.core.registry import expected_one_of
+from graphshift.lab.paper import EXPERIMENTS, ITEMS, SETTINGS, Item, Size, find
+from graphshift.lab.paper import exploring as explorers
+from graphshift.lab.paper.reproducing import absent, finished, run_experiment, settings_of
+from graphshift.lab.reproduce import report
+from graphshift.report import study_report
+from graphshift.report.study_tables import StudyTable
+from graphshift.report.tables import print_table
+from graphshift.training.loop import Interrupted
+
+_EXPLORER_STEPS = 200
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for.
+
+    Attributes:
+        out: the folder of studies and items.
+        settings: names with commas between; None for all.
+        seeds, data_seeds, trials: how much; None leaves it to the experiment.
+        quick: small, in a folder ``quick`` of its own.
+        show: run nothing, show what the folder has.
+        data_dir: where the raw files of datasets are.
+        workers, threads, retry_failed, force: what :func:`graphshift.studies.run_study` takes.
+    """
+
+    out: Path
+    settings: str | None = None
+    seeds: int | None = None
+    data_seeds: int | None = None
+    trials: int | None = None
+    quick: bool = False
+    show: bool = False
+    data_dir: Path | None = None
+    workers: int = 1
+    threads: int | None = None
+    retry_failed: bool = False
+    force: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """Where everything is kept."""
+        return self.out / "quick" if self.quick else self.out
+
+    @property
+    def size(self) -> Size:
+        """How much to run."""
+        size = Size.quick() if self.quick else Size()
+        return Size(
+            self.seeds or size.seeds, self.data_seeds or size.data_seeds, self.trials or size.trials, size.epochs
+        )
+
+    @property
+    def chosen(self) -> list[str] | None:
+        """The names of settings, checked."""
+        if self.settings is None:
+            return None
+        names = [name.strip() for name in self.settings.split(",") if name.strip()]
+        for name in names:
+            if name not in SETTINGS:
+                raise GraphshiftError(f"--settings has {name!r}; {expected_one_of(name, list(SETTINGS))}")
+        return names
+
+
+def run_items(name: str, request: Request) -> None:
+    """Runs one item, or ``all``; prints their tables.
+
+    Args:
+        name: of an item or an experiment.
+        request: how.
+    """
+    chosen = request.chosen
+    wanted = list(ITEMS.values()) if name == "all" else [find(name)]
+    if not sum(len(_run(item, request, chosen)) for item in wanted):
+        raise GraphshiftError(f"{name}: nothing of it can be shown here; see the notes above.")
+
+
+def list_items(data_dir: Path | None) -> None:
+    """Prints all items, and which data are not on this machine."""
+    rows = []
+    for item in ITEMS.values():
+        experiments = [EXPERIMENTS[name] for name in item.experiments]
+        datasets = list(dict.fromkeys([*(e.dataset for e in experiments), *(name for name, _ in item.data)]))
+        gone = [name for name in datasets if absent(name, data_dir)]
+        settings = [s for s in item.settings if any(s in e.settings for e in experiments)]
+        rows.append([item.name, item.title, ", ".join(settings) or "–", ", ".join(gone) or "–"])
+    print_table("items", ["item", "what", "settings", "missing data"], rows)
+    print("\n".join(f"{name}: {text}" for name, text in SETTINGS.items()))
+
+
+def _run(item: Item, request: Request, chosen: list[str] | None) -> list[StudyTable]:
+    if request.show and not item.experiments:
+        return _shown(item, request)
+    if item.data:
+        tables = _data(item, request)
+    elif not item.experiments:
+        tables = report.write_toy(item, request.folder, quick=request.quick)
+    else:
+        tables = _exploring(item, request) if item.name == "exploring" else []
+        tables += _studies(item, request, chosen)
+    for table in tables:
+        print_table(table.title, table.columns, table.rows, note=table.note)
+    if tables:
+        print(f"{item.name}: tables and figures in {request.folder / item.name}")
+    return tables
+
+
+def _shown(item: Item, request: Request) -> list[StudyTable]:
+    """What an item without studies left when it was run."""
+    file = request.folder / item.name / "table.txt"
+    if not file.is_file():
+        _note(f"{item.name}: not in {request.folder}; run it without --show.")
+        return []
+    print(file.read_text(encoding="utf-8"))
+    return [StudyTable(item.title, [], [])]
+
+
+def _data(item: Item, request: Request) -> list[StudyTable]:
+    missing = _missing(item, (name for name, _ in item.data), request)
+    there = [name for name, _ in item.data if name not in missing]
+    return report.write_data_item(item, there, request.folder, request.data_dir) if there else []
+
+
+def _studies(item: Item, request: Request, chosen: list[str] | None) -> list[StudyTable]:
+    wanted = settings_of(item, chosen)
+    missing = set() if request.show else _missing(item, (experiment.dataset for experiment, _ in wanted), request)
+    studies = []
+    for experiment, setting in wanted:
+        if experiment.dataset in missing:
+            continue
+        label = f"{item.name}: {experiment.name}, {setting}"
+        if request.show:
+            found = finished(experiment, setting, request.folder)
+            if found is None:
+                _note(f"{label}: not finished in {request.folder}; run it without --show.")
+                continue
+        else:
+            print(label, file=sys.stderr)
+            with _resumable():
+                found = run_experiment(
+                    experiment,
+                    setting,
+                    request.folder,
+                    request.size,
+                    data_dir=request.data_dir,
+                    workers=request.workers,
+                    threads=request.threads,
+                    force=request.force,
+                    retry_failed=request.retry_failed,
+                    command=_command(),
+                    report=study_report.write_report,
+                )
+        studies.append(found)
+    if studies and item.claim:
+        print(f"The paper: {item.claim}")
+    return report.write_item(item, studies, request.folder) if studies else []
+
+
+def _exploring(item: Item, request: Request) -> list[StudyTable]:
+    file = request.folder / item.name / "results.jsonl"
+    if request.show:
+        records = explorers.explored(file)
+    else:
+        missing = _missing(item, explorers.DATASETS, request)
+        seeds, steps = (1, 10) if request.quick else (request.seeds or 3, _EXPLORER_STEPS)
+        wanted = explorers.cases([name for name in explorers.DATASETS if name not in missing], seeds, steps)
+        with _resumable(), progress_bar("exploring", len(wanted), unit="cases") as told:
+            records = explorers.explore_all(wanted, file, request.data_dir, told)
+    return report.write_exploring(item, records, request.folder) if records else []
+
+
+def _missing(item: Item, datasets: Iterable[str], request: Request) -> set[str]:
+    """The datasets that are not on this machine; a note for each."""
+    missing = {name: why for name in dict.fromkeys(datasets) if (why := absent(name, request.data_dir))}
+    for why in missing.values():
+        _note(f"{item.name}: skipped: {why}.")
+    return set(missing)
+
+
+def _command() -> list[str]:
+    return ["graphshift", *sys.argv[1:]]
+
+
+@contextmanager
+def _resumable() -> Iterator[None]:
+    """Ctrl-C says how to continue."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        again = shlex.join(word for word in _command() if word != "--force")  # which would start anew
+        raise Interrupted(f"{str(error) or 'stopped; what is done is kept.'} Continue with: {again}") from None
+
+
+def _note(text: str) -> None:
+    print(f"graphshift: note: {text}", file=sys.stderr)

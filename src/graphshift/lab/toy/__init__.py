@@ -1,0 +1,1 @@
+"""The paper's motivating example (Section 3.1)."""
