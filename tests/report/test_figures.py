@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from graphshift.report.figures import draw_study
-from graphshift.report.tables import LABELS, print_table, show_score
+from graphshift.report.tables import print_table
 
 
 def records(
@@ -50,7 +50,7 @@ def test_every_arm_is_drawn_with_its_means(drawn: list[Figure], tmp_path: Path) 
     assert lines["EERM"] == pytest.approx([61, 42])
     assert lines["always the largest class"] == pytest.approx([25, 35])
     assert figure.get_suptitle() == "a title"
-    assert left.get_ylabel() == LABELS["accuracy"]
+    assert left.get_ylabel() == "accuracy (%)"
     points = sorted(float(y) for c in right.collections if hasattr(c, "get_offsets") for _, y in c.get_offsets() if y)
     expected = sorted(100 * r[key] for r in records() for key in ("mean", "worst"))
     assert all(any(abs(point - e) < 1e-6 for point in points) for e in expected)
@@ -69,12 +69,6 @@ def test_more_arms_than_colours_are_drawn(drawn: list[Figure], tmp_path: Path) -
     names = tuple(f"arm {i}" for i in range(9))
     draw_study(records(arms=names), tmp_path / "study.png", title="many")
     assert {str(line.get_label()) for line in drawn[0].axes[0].lines} >= set(names)
-
-
-def test_scores_are_shown_as_people_write_them() -> None:
-    assert show_score(0.4567, "accuracy") == "45.7"
-    assert show_score(0.4567, "mse") == "0.4567"
-    assert show_score(None, "accuracy") == "–"
 
 
 def test_a_table_shows_every_cell_and_its_note(capsys: pytest.CaptureFixture[str]) -> None:

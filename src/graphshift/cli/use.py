@@ -32,7 +32,7 @@ def score(
 ) -> None:
     """Score a saved model on every environment of a dataset."""
     from graphshift.estimators.loading import load_model
-    from graphshift.report.tables import LABELS, print_table, show_score
+    from graphshift.report.tables import print_table, show_score
 
     loaded = load_model(_model_folder(model))
     data = load_dataset(dataset, option, data_dir)
@@ -49,7 +49,7 @@ def score(
         for name, value in scores.items()
     ]
     note = "" if adapt is None else f"adapt {adapt}: the model looked at each graph without its labels."
-    columns = ["role", "environment", LABELS[metric], "largest class (%)"]
+    columns = ["role", "environment", data.task.scorer.title, "largest class (%)"]
     print_table(f"{model} on {data.name}", columns, rows, note=note)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Literal
 
-from graphshift.report.tables import LABELS
+from graphshift.data.metrics import METRICS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,8 +29,7 @@ def draw_study(records: Sequence[Mapping[str, Any]], path: Path, *, title: str) 
     """
     from matplotlib.figure import Figure
 
-    metric = str(records[0]["metric"])
-    scale = 100 if "%" in LABELS[metric] else 1
+    metric = METRICS.find(records[0]["metric"])
     arms = list(dict.fromkeys(record["arm"] for record in records))
     tests = list(records[0]["tests"])
     figure = Figure(figsize=(10.5, 4.8), layout="constrained")
@@ -38,7 +37,7 @@ def draw_study(records: Sequence[Mapping[str, Any]], path: Path, *, title: str) 
     for i, arm in enumerate(arms):
         colour, marker = COLOURS[i % len(COLOURS)], _MARKERS[i % len(_MARKERS)]
         own = [record for record in records if record["arm"] == arm]
-        values = [[scale * record["tests"][name] for record in own] for name in tests]
+        values = [[metric.scale * record["tests"][name] for record in own] for name in tests]
         means = [fmean(v) for v in values]
         deviations = [stdev(v) if len(v) > 1 else 0.0 for v in values]
         beside = [
@@ -47,19 +46,19 @@ def draw_study(records: Sequence[Mapping[str, Any]], path: Path, *, title: str) 
         left.plot(beside, means, marker=marker, color=colour, label=arm)
         left.errorbar(beside, means, yerr=deviations, fmt="none", ecolor=colour, elinewidth=0.8, capsize=2)
         for j, key in enumerate(("mean", "worst")):
-            points = [scale * record[key] for record in own]
+            points = [metric.scale * record[key] for record in own]
             place = [j + 0.18 * (i - (len(arms) - 1) / 2)] * len(points)
             right.scatter(place, points, color=colour, marker=marker, s=22, alpha=0.8)
             right.hlines(fmean(points), place[0] - 0.07, place[0] + 0.07, color=colour, linewidth=2)
     if all(name in record["majority"] for record in records for name in tests):  # not so in regression
-        majority = [scale * fmean(record["majority"][name] for record in records) for name in tests]
+        majority = [metric.scale * fmean(record["majority"][name] for record in records) for name in tests]
         left.plot(tests, majority, color="black", linestyle=":", linewidth=1, label="always the largest class")
-    left.set(xlabel="test environment", ylabel=LABELS[metric], title="each unseen environment (bar: ± std over seeds)")
+    left.set(xlabel="test environment", ylabel=metric.title, title="each unseen environment (bar: ± std over seeds)")
     left.set_xticks(range(len(tests)), tests)
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     right.set_xticks([0, 1], ["mean of tests", "worst test"])
-    right.set(title="each seed (bar: mean)", ylabel=LABELS[metric])
+    right.set(title="each seed (bar: mean)", ylabel=metric.title)
     for axes in (left, right):
         axes.grid(axis="y", alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
