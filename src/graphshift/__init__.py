@@ -14,7 +14,8 @@ from graphshift._version import __version__
 if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift import backbones, explorers, methods
     from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-    from graphshift.data.environment import Environment, ShiftDataset
+    from graphshift.data.dataset import ShiftDataset
+    from graphshift.data.environment import Environment
     from graphshift.data.tasks import Task
     from graphshift.datasets import DATASETS, load
     from graphshift.datasets.own import from_networkx, from_pyg
@@ -36,7 +37,8 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
 _PACKAGES = ("backbones", "explorers", "methods")
 _HOMES = {
     "core.errors": ("GraphshiftError", "GraphshiftWarning"),
-    "data.environment": ("Environment", "ShiftDataset"),
+    "data.dataset": ("ShiftDataset",),
+    "data.environment": ("Environment",),
     "data.tasks": ("Task",),
     "datasets": ("DATASETS", "load"),
     "datasets.own": ("from_networkx", "from_pyg"),

@@ -188,7 +188,8 @@ def test_every_metric_says_how_it_is_shown_and_which_way_it_goes() -> None:
     }
     shown = [METRICS[name].show(value) for name in ("accuracy", "mse") for value in (0.4567, None)]
     assert shown == ["45.7", "–", "0.4567", "–"]
-    assert METRICS["accuracy"].better(0.6, 0.5) and METRICS["mse"].better(0.5, 0.6)
+    assert METRICS["accuracy"].better(0.6, 0.5)
+    assert METRICS["mse"].better(0.5, 0.6)
     assert not METRICS["r2"].better(0.5, 0.5)
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets.artificial import CORA_SOURCES, cora, photo
 from graphshift.datasets.making.gnn_generators import GENERATORS, GATGenerator, GCNGenerator, SGCGenerator
 from graphshift.datasets.reading.amazon import read_npz

@@ -11,7 +11,8 @@ import torch
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.datasets.export import estimated_bytes, export_tables, number_of_rows
 from graphshift.datasets.planted import planted

@@ -18,7 +18,7 @@ import scipy.sparse
 import torch
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets.facebook100 import SOURCES, TRAINING, facebook100
 from graphshift.datasets.reading.files import verify
 from graphshift.datasets.reading.mat5 import read_mat5

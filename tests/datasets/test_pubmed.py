@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets.pubmed import PUBMED_SOURCES, pubmed_temporal
 from graphshift.datasets.reading.files import verify
 from graphshift.estimators.settings import validated

@@ -13,7 +13,8 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.datasets.artificial import CORA_SOURCES
 from graphshift.datasets.catalogue import CATALOGUE, entry

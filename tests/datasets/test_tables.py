@@ -16,7 +16,8 @@ import pytest
 import torch
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.datasets.tables.config import dataset_from_toml_table
 from graphshift.datasets.tables.describe import describe_tables
 from graphshift.datasets.tables.files import read_table

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets import DATASETS
 from graphshift.datasets.catalogue import CATALOGUE
 from graphshift.datasets.reading.files import verify

@@ -8,7 +8,8 @@ import torch
 from matplotlib.figure import Figure
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.datasets.catalogue import CATALOGUE
 from graphshift.datasets.planted import planted

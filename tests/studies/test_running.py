@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.datasets import DATASETS
 from graphshift.datasets.planted import planted
 from graphshift.fitting.fit import locked

@@ -15,7 +15,7 @@ from graphshift.cli.options import DataDir, Force, Json, Options, dataset_option
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
-    from graphshift.data.environment import ShiftDataset
+    from graphshift.data.dataset import ShiftDataset
     from graphshift.datasets.catalogue import Entry
 
 

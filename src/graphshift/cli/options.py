@@ -12,7 +12,7 @@ import typer
 from graphshift.core.errors import GraphshiftError
 
 if typing.TYPE_CHECKING:
-    from graphshift.data.environment import ShiftDataset
+    from graphshift.data.dataset import ShiftDataset
 
 
 Options = Annotated[

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphshift.core.arguments import check_types
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets.artificial import cora, photo
 from graphshift.datasets.arxiv import arxiv
 from graphshift.datasets.elliptic import elliptic

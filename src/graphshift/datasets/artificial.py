@@ -14,7 +14,8 @@ from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.randomness import derive_seed
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.datasets.making.gnn_generators import GENERATORS, WIDTH
 from graphshift.datasets.reading.amazon import photo_graph

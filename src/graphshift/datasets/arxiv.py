@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.data.tasks import Task
 from graphshift.datasets.reading.assembly import environment, numbered_edges
 from graphshift.datasets.reading.files import Source, cached, require

@@ -13,7 +13,8 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from graphshift.core.errors import GraphshiftWarning
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.datasets.reading.files import Source, cached, require
 from graphshift.datasets.reading.fixed_csv import Table, read_table

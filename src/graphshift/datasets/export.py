@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.storage import write_text
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.graph.sparse import Sparse
 
 _CHUNK = 1000  # rows

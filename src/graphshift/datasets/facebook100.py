@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.datasets.reading.assembly import binary_features, environment
 from graphshift.datasets.reading.files import Source, cached, data_directory, require

@@ -12,7 +12,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.datasets.tables.from_tables import dataset_from_tables
 from graphshift.datasets.tables.options import TableOptions, checked_options

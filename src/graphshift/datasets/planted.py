@@ -7,7 +7,7 @@ from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import derive_seed
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.data.tasks import Task
 from graphshift.datasets.making.random_graphs import edges_within_groups, pareto_weights
 from graphshift.datasets.reading.assembly import environment

@@ -13,7 +13,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.datasets.reading.files import Source
 from graphshift.datasets.reading.planetoid import planetoid_graph, planetoid_sources

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import derive_seed
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.datasets.reading.assembly import binary_features, environment, numbered_edges
 from graphshift.datasets.reading.files import Source, cached, require

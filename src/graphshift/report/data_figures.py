@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.graph.sparse import Sparse
 from graphshift.report.figures import COLOURS
 

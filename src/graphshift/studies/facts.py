@@ -12,7 +12,8 @@ import torch
 from graphshift.backbones import BACKBONES
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import isolated
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.metrics import METRICS
 from graphshift.datasets import DATASETS, load
 from graphshift.estimators import EERM, make_model, new_backbone

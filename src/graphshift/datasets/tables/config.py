@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets.tables.from_tables import from_tables
 from graphshift.datasets.tables.options import checked_options
 

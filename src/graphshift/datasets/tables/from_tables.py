@@ -13,7 +13,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.datasets.tables.columns import fit_columns, transform
 from graphshift.datasets.tables.files import Source, Table, read_table, shown
 from graphshift.datasets.tables.graph import Edges, node_ids, read_edges

@@ -21,7 +21,8 @@ from torch import Tensor
 from graphshift.backbones import Backbone
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import derive_seed, other_nodes
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.datasets import DATASETS as ALL_DATASETS
 from graphshift.datasets import takes_data_dir
 from graphshift.estimators import make_model
