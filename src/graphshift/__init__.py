@@ -18,8 +18,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.data.environment import Environment
     from graphshift.data.tasks import Task
     from graphshift.datasets import DATASETS, load
-    from graphshift.datasets.own import from_networkx, from_pyg
-    from graphshift.datasets.tables.from_tables import from_tables
+    from graphshift.datasets.own import from_networkx, from_pyg, from_tables
     from graphshift.estimators import Ensemble, Estimator
     from graphshift.estimators.loading import load_model
     from graphshift.methods.coral import CORAL
@@ -41,8 +40,7 @@ _HOMES = {
     "data.environment": ("Environment",),
     "data.tasks": ("Task",),
     "datasets": ("DATASETS", "load"),
-    "datasets.own": ("from_networkx", "from_pyg"),
-    "datasets.tables.from_tables": ("from_tables",),
+    "datasets.own": ("from_networkx", "from_pyg", "from_tables"),
     "estimators": ("Ensemble", "Estimator"),
     "estimators.loading": ("load_model",),
     "methods": ("METHODS", "eerm_objective", "variance"),

@@ -17,8 +17,10 @@ from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.dataset import ShiftDataset
-from graphshift.datasets.artificial import CORA_SOURCES, cora, photo
+from graphshift.datasets.cora import SOURCES as CORA_SOURCES
+from graphshift.datasets.cora import cora
 from graphshift.datasets.making.gnn_generators import GENERATORS, GATGenerator, GCNGenerator, SGCGenerator
+from graphshift.datasets.photo import photo
 from graphshift.datasets.reading.amazon import read_npz
 from graphshift.datasets.reading.files import verify
 from graphshift.estimators.settings import validated
@@ -228,8 +230,8 @@ def test_a_single_class_is_an_error(tiny: Path) -> None:
 
 
 def test_redrawing_ends(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphshift.datasets.artificial._degenerate", lambda shares: True)
-    monkeypatch.setattr("graphshift.datasets.artificial._MOST_DRAWS", 5)
+    monkeypatch.setattr("graphshift.datasets.making.artificial._degenerate", lambda shares: True)
+    monkeypatch.setattr("graphshift.datasets.making.artificial._MOST_DRAWS", 5)
     with pytest.raises(GraphshiftError, match="5 draws with generator 'gcn' were all degenerate"):
         cora(data_dir=tiny, redraw=True)
 

@@ -4,7 +4,6 @@ import contextlib
 import io
 import re
 import struct
-import time
 import warnings
 import zlib
 from collections.abc import Callable
@@ -48,12 +47,11 @@ def test_schools_have_the_known_sizes(shared_data: Path) -> None:
     assert len(sizes) == 16
 
 
-def test_real_files_load_again_within_a_second(shared_data: Path) -> None:
+def test_real_files_are_parsed_once(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {row["sha256"] for row in verify("facebook100", SOURCES, shared_data) if row["present"]} == {"ok"}
     first = everything(shared_data)
-    start = time.perf_counter()
+    monkeypatch.setattr("graphshift.datasets.facebook100._parse", None)  # the cache has what it would give
     again = everything(shared_data)
-    assert time.perf_counter() - start < 1
     assert all(
         torch.equal(a.graph.keys, b.graph.keys) for a, b in zip(first.environments, again.environments, strict=True)
     )

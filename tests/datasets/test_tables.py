@@ -18,10 +18,10 @@ import torch
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
+from graphshift.datasets.own import from_tables
 from graphshift.datasets.tables.config import dataset_from_toml_table
 from graphshift.datasets.tables.describe import describe_tables
 from graphshift.datasets.tables.files import read_table
-from graphshift.datasets.tables.from_tables import from_tables
 
 ROLES: dict[str, Any] = {"environments": "country", "train": ["DE", "AT"], "val": "FR", "tests": ["ES"]}
 YEARS: dict[str, Any] = {"time": "year", "train_until": 2010, "val_until": 2012, "test_until": [2014, 2015]}

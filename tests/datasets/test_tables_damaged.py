@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.datasets.own import from_tables
 from graphshift.datasets.tables.files import read_table
-from graphshift.datasets.tables.from_tables import from_tables
 
 NODES = "id,label,age,country\n1,a,0.5,DE\n2,b,0.7,DE\n3,a,0.1,FR\n4,b,0.2,FR\n"
 EDGES = "source,target,weight\n1,2,1\n3,4,2\n"

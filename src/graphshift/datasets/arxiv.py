@@ -10,6 +10,7 @@ from torch import Tensor
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.tasks import Task
+from graphshift.datasets.base import DATASETS
 from graphshift.datasets.reading.assembly import environment, numbered_edges
 from graphshift.datasets.reading.files import Source, cached, require
 from graphshift.datasets.reading.fixed_csv import Table, read_table
@@ -36,6 +37,14 @@ SOURCES = tuple(
 )
 
 
+@DATASETS.register(
+    "arxiv",
+    summary="computer science papers (169,343) by year; 40 subject areas",
+    shift="temporal",
+    origin="Hu et al. 2020 (Open Graph Benchmark)",
+    sources=SOURCES,
+    figure="tsne",
+)
 def arxiv(*, one_way: bool = False, data_dir: str | Path | None = None) -> ShiftDataset:
     """OGBN-Arxiv by years: to 2011 trains, 2012–14 validates, 2015–16, 2017–18 and 2019–20 test, by accuracy.
 

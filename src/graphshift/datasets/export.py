@@ -43,7 +43,7 @@ def export_tables(data: ShiftDataset, folder: Path, advance: Callable[[int], Non
     ``label`` (empty where the node does not count), ``counted`` (0 or 1) and the features ``x0``, ``x1``, …;
     ``edges.csv`` has ``source`` and ``target``, ids both, and ``weight`` if the graphs are weighted. An undirected
     edge has one row, unless another environment is directed. ``dataset.toml`` names these columns as
-    :func:`~graphshift.datasets.tables.from_tables.from_tables` wants them.
+    :func:`~graphshift.datasets.own.from_tables` wants them.
 
     Args:
         data: the dataset.

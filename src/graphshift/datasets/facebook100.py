@@ -20,6 +20,7 @@ from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
+from graphshift.datasets.base import DATASETS
 from graphshift.datasets.reading.assembly import binary_features, environment
 from graphshift.datasets.reading.files import Source, cached, data_directory, require
 from graphshift.datasets.reading.mat5 import read_mat5
@@ -60,6 +61,26 @@ _DIGESTS: dict[str, str | None] = {
 }
 
 
+def _source(school: str) -> Source:
+    digest = _DIGESTS.get(school)
+    url = _URL + urllib.parse.quote(f"{school}.mat") if digest else None  # nothing unknown is fetched
+    return Source(f"fb100/{school}.mat", url, digest, home=_HOME)
+
+
+#: The raw files of the paper's 18 schools, and of those that train and validate: the others can be done without.
+SOURCES = tuple(_source(school) for school in _DIGESTS)
+NEEDED = tuple(_source(school) for choice in (*TRAINING.values(), _VALIDATION) for school in choice)
+
+
+@DATASETS.register(
+    "facebook100",
+    summary="friendships at American universities in 2005; gender",
+    shift="cross-domain",
+    origin="Traud et al. 2011",
+    sources=SOURCES,
+    figure="sizes",
+    needed=NEEDED,
+)
 def facebook100(
     training: str | Sequence[str] = "hopkins",
     *,
@@ -165,17 +186,6 @@ def _schools(option: str, schools: str | Sequence[str]) -> list[str]:
     if not names and option in ("training", "vocabulary"):
         raise GraphshiftError(f"facebook100: {option} names no school; expected one at least.")
     return names
-
-
-def _source(school: str) -> Source:
-    digest = _DIGESTS.get(school)
-    url = _URL + urllib.parse.quote(f"{school}.mat") if digest else None  # nothing unknown is fetched
-    return Source(f"fb100/{school}.mat", url, digest, home=_HOME)
-
-
-#: The raw files of the paper's 18 schools, and of those that train and validate: the others can be done without.
-SOURCES = tuple(_source(school) for school in _DIGESTS)
-NEEDED = tuple(_source(school) for choice in (*TRAINING.values(), _VALIDATION) for school in choice)
 
 
 def _available(

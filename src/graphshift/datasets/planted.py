@@ -9,6 +9,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import derive_seed
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.tasks import Task
+from graphshift.datasets.base import DATASETS
 from graphshift.datasets.making.random_graphs import edges_within_groups, pareto_weights
 from graphshift.datasets.reading.assembly import environment
 from graphshift.graph.graph import Graph
@@ -16,6 +17,7 @@ from graphshift.graph.graph import Graph
 _COMMUNITIES = 8
 
 
+@DATASETS.register("planted", summary="random graph; spurious features change", shift="planted")
 def planted(
     nodes: int = 2000,
     *,

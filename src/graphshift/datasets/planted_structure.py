@@ -8,11 +8,13 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import derive_seed
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.tasks import Task
+from graphshift.datasets.base import DATASETS
 from graphshift.datasets.making.random_graphs import edges_within_groups, pareto_weights
 from graphshift.datasets.reading.assembly import environment
 from graphshift.graph.graph import Graph
 
 
+@DATASETS.register("planted-structure", summary="random graphs; homophily falls to 0 over the tests", shift="planted")
 def planted_structure(
     nodes: int = 2000,
     *,

@@ -16,6 +16,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
+from graphshift.datasets.base import DATASETS
 from graphshift.datasets.reading.files import Source
 from graphshift.datasets.reading.planetoid import planetoid_graph, planetoid_sources
 from graphshift.datasets.temporal import Period, inductive_environments
@@ -26,7 +27,7 @@ _CLASSES = 3
 _YEARS = f"{_NAME}/raw/node_year.npy"
 
 #: PubMed's files: Planetoid's eight, and the year of every node.
-PUBMED_SOURCES = [
+SOURCES = [
     *planetoid_sources(
         "pubmed",
         f"{_NAME}/raw",
@@ -50,6 +51,14 @@ PUBMED_SOURCES = [
 ]
 
 
+@DATASETS.register(
+    "pubmed-temporal",
+    summary="papers (19,717) on diabetes by year; its type",
+    shift="temporal",
+    origin="Yang et al. 2016 (Planetoid); years: Passos et al. 2024",
+    sources=SOURCES,
+    figure="tsne",
+)
 def pubmed_temporal(
     *,
     train_until: int = 1992,
@@ -70,7 +79,7 @@ def pubmed_temporal(
         data_dir: the folder of raw files; None for ``$GRAPHSHIFT_DATA`` or the user's cache.
     """
     cuts = _checked_cuts(train_until, val_until, test_until)
-    raw, files = planetoid_graph(_NAME, "pubmed", PUBMED_SOURCES, data_dir)
+    raw, files = planetoid_graph(_NAME, "pubmed", SOURCES, data_dir)
     year = _read_years(files[_YEARS], raw.y.numel())
     data = Data(x=raw.x, edge_index=raw.edge_index, y=raw.y, mask=raw.y >= 0)
     whole = Environment(_NAME, data, Task("multiclass", _CLASSES))

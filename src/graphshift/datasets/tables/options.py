@@ -34,7 +34,7 @@ Moments: TypeAlias = Annotated[tuple[Moment, ...], BeforeValidator(_listed)]
 
 
 class TableOptions(BaseModel):
-    """The options of :func:`graphshift.datasets.tables.from_tables.from_tables`, without the tables."""
+    """The options of :func:`graphshift.datasets.own.from_tables`, without the tables."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 

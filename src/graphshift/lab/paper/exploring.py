@@ -9,7 +9,6 @@ by a random one, repetitions kept.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,7 +23,6 @@ from graphshift.core.randomness import derive_seed, other_nodes
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.datasets import DATASETS as ALL_DATASETS
-from graphshift.datasets import takes_data_dir
 from graphshift.estimators import make_model
 from graphshift.explorers import Explorer, Random, Reinforce, View
 from graphshift.fitting.fit import complete_settings
@@ -230,11 +228,11 @@ def _random_variance(backbone: Backbone, environments: Sequence[Environment], ca
 
 def _load(dataset: str, data_dir: Path | None, seed: int) -> ShiftDataset:
     options = dict(DATASETS[dataset])
-    if data_dir is not None and takes_data_dir(dataset):
+    known = ALL_DATASETS[dataset].options
+    if data_dir is not None and "data_dir" in known:
         options["data_dir"] = str(data_dir)
-    made = "seed" in inspect.signature(ALL_DATASETS[dataset]).parameters
     with quiet():
-        return load_data(dataset, options, seed if made else None)
+        return load_data(dataset, options, seed if "seed" in known else None)
 
 
 def _trained(data: ShiftDataset, seed: int) -> Backbone:
