@@ -142,7 +142,7 @@ def test_wrong_options(tmp_path: Path) -> None:
             "training is '../../etc/passwd'; expected hopkins, bingham, washu or schools",
         ),
         ({"tests": ["a/b"]}, "tests is 'a/b'; expected schools"),
-        ({"unknown_gender": "drop"}, "unknown_gender is 'drop'; expected masked or class0"),
+        ({"unknown_gender": "drop"}, "unknown_gender is 'drop'; expected one of masked, class0"),
         ({"training": []}, "training names no school"),
         ({"tests": "Nowhere1"}, "fb100/Nowhere1.mat"),  # not the paper's: a mistake in the name
         ({"val": "Nowhere1"}, "fb100/Nowhere1.mat"),

@@ -159,7 +159,7 @@ def test_communities_and_skewed_degrees_are_real() -> None:
         ({"nodes": True}, "nodes is True; expected a whole number"),
         ({"degree": float("inf")}, "degree is inf; expected a finite number"),
         ({"strength": float("nan")}, "strength is nan; expected a finite number"),
-        ({"colour": 1}, "dataset 'planted' has no option 'colour'; its options are nodes, seed"),
+        ({"colour": 1}, "dataset 'planted' has no option 'colour'; expected one of nodes, seed"),
         ({"name": "x"}, "dataset 'planted' has no option 'name'"),
     ],
 )
@@ -169,7 +169,9 @@ def test_impossible_options_are_named(options: dict[str, Any], match: str) -> No
 
 
 def test_an_unknown_dataset_is_told_with_the_known_ones() -> None:
-    with pytest.raises(GraphshiftError, match=r"dataset is 'planeted'; expected one of planted, planted-structure"):
+    with pytest.raises(
+        GraphshiftError, match=r"dataset is 'planeted'; .* planted, planted-structure.*Did you mean 'planted'"
+    ):
         gs.load("planeted")
 
 

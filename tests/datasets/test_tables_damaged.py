@@ -64,7 +64,7 @@ HOSTILE: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "cuts with environments": (None, None, {"train_until": 3}, r"train_until does not go with environments"),
     "bad choice": (None, None, {"unknown_ids": "ignore"}, r"unknown_ids is 'ignore'; it should be 'error' or 'drop'"),
     "bad task": (None, None, {"task": "ranking"}, r"task is 'ranking'; it should be"),
-    "bad metric": (None, None, {"metric": "bleu"}, r"metric is 'bleu'; a binary task takes one of"),
+    "bad metric": (None, None, {"metric": "bleu"}, r"metric is 'bleu'; for a binary task expected one of"),
     "long separator": (None, None, {"separator": "::"}, r"separator is '::'"),
     "not a table": (3, None, {}, r"the node table is int; expected a path"),
 }

@@ -47,7 +47,7 @@ class Task:
         fitting = [name for name, metric in METRICS.items() if self.kind in metric.kinds]
         if self.metric not in fitting:
             raise GraphshiftError(
-                f"task: metric of a {self.kind} task is {self.metric!r}; {expected_one_of(self.metric, fitting)}"
+                f"task: metric is {self.metric!r}; for a {self.kind} task {expected_one_of(self.metric, fitting)}"
             )
         if self.kind == "binary" and self.num_classes != 2:
             raise GraphshiftError(f"task: a binary task has 2 classes, not {self.num_classes}.")

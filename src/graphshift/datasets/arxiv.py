@@ -130,6 +130,6 @@ def _table(path: Path, columns: dict[str, str], rows: int, counted_in: Path) -> 
     if len(table) != rows:
         raise GraphshiftError(
             f"{path}: found {len(table)} lines; expected {rows}, as in {counted_in.name}; one of the two is damaged: "
-            "get them again."
+            "download them again."
         )
     return table

@@ -49,9 +49,9 @@ def cora(
     GNN makes the spurious columns X2 out of the labels and the environment. Environment 0 trains, 1 validates, 2–9
     are the tests T1–T8; all nodes count. Outputs that are nobody's argmax are left out of the classes.
 
-    A draw is degenerate if fewer than 3 classes have 1 % of the nodes each, or one has over 90 %: that is warned of,
-    or drawn again with ``redraw``. ``facts`` has ``classes_used``, ``class_shares``, ``majority``, ``draws`` and
-    ``spurious_columns``.
+    A draw is degenerate if fewer than 3 classes have 1 % of the nodes each, or one has over 90 %. That gives a
+    warning, or another draw with ``redraw``. ``facts`` has ``classes_used``, ``class_shares``, ``majority``, ``draws``
+    and ``spurious_columns``.
 
     Args:
         generator: the random GNNs: ``"gcn"`` (two layers of width 10, ReLU), ``"sgc"`` (two hops) or ``"gat"`` (two

@@ -112,7 +112,7 @@ def facebook100(
             cache folder, to which missing files are downloaded.
     """
     if unknown_gender not in ("masked", "class0"):
-        raise GraphshiftError(f"facebook100: unknown_gender is {unknown_gender!r}; expected masked or class0.")
+        raise GraphshiftError(f"facebook100: unknown_gender is {unknown_gender!r}; expected one of masked, class0.")
     train_schools = _schools("training", TRAINING.get(training, training) if isinstance(training, str) else training)
     val_schools, test_schools = _schools("val", val), _schools("tests", tests)
     words: list[str] | None = None
@@ -131,7 +131,7 @@ def facebook100(
             f"{data_directory(data_dir) / 'fb100'}: "
             + (f"left out of the tests {', '.join(left_out)}; " if left_out else "")
             + (f"the vocabulary is that of {len(words)} schools; " if len(missing) > len(left_out) else "")
-            + f"get the files from {_HOME}.",
+            + f"download the files from {_HOME}.",
             GraphshiftWarning,
             stacklevel=2,
         )

@@ -213,7 +213,7 @@ def _labelled(data: Data) -> Tensor:
     y = y.squeeze(1) if y.dim() == 2 and y.shape[1] == 1 else y
     if y.dim() != 1 or y.shape[0] != data.num_nodes:
         raise GraphshiftError(
-            f"from_pyg: `y` is {list(y.shape)}; expected [{data.num_nodes}], one label a node. For several labels a "
+            f"from_pyg: `y` is {list(y.shape)}; expected [{data.num_nodes}], one label per node. For several labels a "
             "node make one dataset for each."
         )
     return ~y.isnan() if y.is_floating_point() else y >= 0
@@ -238,7 +238,7 @@ def _attribute(data: Data, attribute: str, meaning: str) -> Any:
     if not isinstance(values, Tensor) or values.shape != (data.num_nodes,):
         found = f"{values.dtype} {list(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
         hint = f" For one of several splits, set data.{attribute} = data.{attribute}[:, 0]." * ("mask" in meaning)
-        raise GraphshiftError(f"from_pyg: `{attribute}` is {found}; expected [{data.num_nodes}], one a node.{hint}")
+        raise GraphshiftError(f"from_pyg: `{attribute}` is {found}; expected [{data.num_nodes}], one per node.{hint}")
     return values
 
 

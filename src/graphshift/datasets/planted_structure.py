@@ -1,4 +1,4 @@
-"""``planted-structure``: the edges are what is spurious. The shift that editing edges is made for."""
+"""``planted-structure``: the edges are what is spurious. Editing edges is meant for this shift."""
 
 from __future__ import annotations
 

@@ -66,10 +66,10 @@ def pubmed_temporal(
     test_until: int | Sequence[int] = (2001, 2005, 2010),
     data_dir: str | Path | None = None,
 ) -> ShiftDataset:
-    """PubMed's 19,717 papers on diabetes by year of publication, 1964–2010: learn from the past, answer for later.
+    """PubMed's 19,717 papers on diabetes by year of publication, 1964–2010: earlier ones train, later ones test.
 
     Every graph is induced by all papers up to its last year (inductive); only the papers of its own period count.
-    The task is the type of diabetes, out of three; the metric is accuracy. ``facts["periods"]`` shows what moves: the
+    The task is the type of diabetes, out of three; the metric is accuracy. ``facts["periods"]`` shows what shifts: the
     counted papers' class shares, their mean degree and the distance of their mean features from the training period's.
 
     Args:
@@ -128,7 +128,7 @@ def _read_years(file: Path, nodes: int) -> Tensor:
             year = np.load(stream, allow_pickle=False)
     except Exception as error:  # a damaged header raises almost anything
         raise GraphshiftError(
-            f"{file}: this is not a whole .npy of numbers ({error}); the file is damaged. Get it again."
+            f"{file}: this is not a whole .npy of numbers ({error}); the file is damaged. Download it again."
         ) from None
     if not isinstance(year, np.ndarray) or year.dtype.kind not in "iu" or year.shape != (nodes,):
         found = f"{year.dtype} {list(year.shape)}" if isinstance(year, np.ndarray) else "an archive of arrays"

@@ -189,7 +189,7 @@ def _features(path: Path, nodes: int, target: Path) -> Tensor:
     if bad is not None:
         raise GraphshiftError(
             f"{path}: node '{row[bad]}' has the feature {_shown(flat[bad])}; expected a number from 0 to "
-            f"{_FEATURES - 1}; the file is damaged: get it again."
+            f"{_FEATURES - 1}; the file is damaged: download it again."
         )
     return binary_features(row, np.array(flat, dtype=np.int64), (nodes, _FEATURES))
 
@@ -200,7 +200,7 @@ def _json(path: Path) -> dict[str, Any]:
         if len(content) < len(pairs):
             seen: set[str] = set()
             again = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-            raise GraphshiftError(f"{path}: node {_shown(again)} is there twice; get the file again.")
+            raise GraphshiftError(f"{path}: node {_shown(again)} is there twice; download the file again.")
         return content
 
     try:
@@ -209,7 +209,8 @@ def _json(path: Path) -> dict[str, Any]:
         raise
     except (ValueError, RecursionError) as error:  # bad JSON, bad UTF-8, numbers of 5,000 digits, lists in lists
         raise GraphshiftError(
-            f"{path}: this is not the JSON expected ({error}); the file is damaged or another one; get it again."
+            f"{path}: this is not the JSON expected ({error}); the file is damaged or a different file; download it "
+            "again."
         ) from None
     except OSError as error:
         raise GraphshiftError(f"{path}: cannot be read: {error.strerror}.") from None

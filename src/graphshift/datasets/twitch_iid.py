@@ -26,7 +26,7 @@ def twitch_iid(*, seed: int = 0, data_dir: str | Path | None = None) -> ShiftDat
     """How much of Twitch is shift: DE trains, and tests are nodes of DE that were held out (IID) and ENGB (OOD).
 
     The paper's appendix trains on 90 % of DE's nodes and takes the highest score of the others. Here eight tenths
-    train, one tenth chooses the epoch and one tests, so that the score is not one that chose itself. All nodes of DE
+    train, one tenth chooses the epoch and one tests, so that no score is used for its own selection. All nodes of DE
     stay in its graph.
 
     Args:

@@ -7,14 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.dataset import ShiftDataset
-from graphshift.datasets.own import from_tables
 from graphshift.datasets.tables.options import checked_options
-
-
-def dataset_from_toml_table(table: Mapping[str, Any], base: str | Path, *, where: str = "[data] ") -> ShiftDataset:
-    """Makes the dataset that a TOML file describes. Args: see :func:`options_from_toml_table`."""
-    return from_tables(**options_from_toml_table(table, base, where=where))
 
 
 def options_from_toml_table(table: Mapping[str, Any], base: str | Path, *, where: str = "[data] ") -> dict[str, Any]:
