@@ -21,7 +21,7 @@ from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets.facebook100 import SOURCES, TRAINING, facebook100
 from graphshift.datasets.reading.files import verify
 from graphshift.datasets.reading.mat5 import read_mat5
-from graphshift.estimators.settings import validated
+from graphshift.estimators.settings import make_estimator
 from graphshift.graph.sparse import Sparse
 
 PRESENT = [source.path[6:-4] for source in SOURCES if source.sha256]
@@ -76,7 +76,7 @@ def test_the_papers_split_without_penn_and_texas(shared_data: Path) -> None:
     with_unknown = quiet(unknown_gender="class0", data_dir=shared_data).tests[0]
     assert with_unknown.majority == pytest.approx(0.570, abs=5e-4)
     assert int(with_unknown.mask.sum()) == 8600
-    validated(data.defaults)
+    make_estimator(data.defaults)
 
 
 @pytest.mark.parametrize("choice", TRAINING)

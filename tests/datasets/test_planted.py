@@ -169,9 +169,7 @@ def test_impossible_options_are_named(options: dict[str, Any], match: str) -> No
 
 
 def test_an_unknown_dataset_is_told_with_the_known_ones() -> None:
-    with pytest.raises(
-        GraphshiftError, match=r"dataset is 'planeted'; .*Did you mean 'planted'"
-    ):
+    with pytest.raises(GraphshiftError, match=r"dataset is 'planeted'; .*Did you mean 'planted'"):
         gs.load("planeted")
 
 

@@ -15,7 +15,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets.pubmed import SOURCES, pubmed_temporal
 from graphshift.datasets.reading.files import verify
-from graphshift.estimators.settings import validated
+from graphshift.estimators.settings import make_estimator
 from graphshift.graph.sparse import Sparse
 
 Write = Callable[..., dict[str, Path]]
@@ -69,7 +69,7 @@ def test_files_are_the_published_ones(shared_data: Path) -> None:
 
 
 def test_defaults_are_settings(tiny: Path) -> None:
-    validated(pubmed_temporal(data_dir=tiny, **CUTS).defaults)
+    make_estimator(pubmed_temporal(data_dir=tiny, **CUTS).defaults)
 
 
 def test_other_cuts(tiny: Path) -> None:

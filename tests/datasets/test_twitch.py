@@ -15,7 +15,7 @@ from graphshift.datasets import DATASETS
 from graphshift.datasets.reading.files import verify
 from graphshift.datasets.twitch import REGIONS, SOURCES, twitch
 from graphshift.datasets.twitch_iid import twitch_iid
-from graphshift.fitting.fit import complete_settings
+from graphshift.estimators.settings import make_estimator, setting_names
 from graphshift.graph.sparse import Sparse
 
 # The paper's table of Twitch-Explicit: nodes, edges, density, average and maximum degree.
@@ -103,9 +103,10 @@ def test_small_files(tmp_path: Path) -> None:
     assert de.graph.num_edges == 2 * NODES
     one_way = twitch(data_dir=tmp_path, one_way=True).train[0]
     assert one_way.graph.edge_index.t().tolist() == [[NODES - 1, 0], *([i, i + 1] for i in range(NODES - 1))]
+    assert {*data.defaults} - {"by_backbone", "by_method"} <= {*setting_names()}
     for backbone in ("gcn", "gat", "gcnii"):
         for method in ("erm", "eerm"):
-            settings = complete_settings({"backbone": backbone, "method": method}, data.defaults)
+            settings = make_estimator({"backbone": backbone, "method": method}, data.defaults)
             assert settings.lr == (0.01 if method == "erm" else LEARNING_RATES[backbone])
 
 

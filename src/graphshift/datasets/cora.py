@@ -62,9 +62,9 @@ def cora(
         redraw: draw again, from seeds derived from ``seed``, until the draw is not degenerate.
         data_dir: the folder of raw files; None for ``$GRAPHSHIFT_DATA`` or the user's cache.
     """
-    defaults = {"explorers": 10, "lr": 0.005, "explorer_lr": 0.001}
+    defaults = {"views": 10, "lr": 0.005, "explorer_lr": 0.001}
     if generator == "sgc":
-        defaults |= {"explorers": 5, "explorer_lr": 0.005}
+        defaults |= {"views": 5, "explorer_lr": 0.005}
 
     def read() -> RawGraph:
         return planetoid_graph("cora", "cora", SOURCES, data_dir)[0]

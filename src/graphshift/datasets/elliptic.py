@@ -88,7 +88,7 @@ def elliptic(*, metric: str = "macro_f1", one_way: bool = False, data_dir: str |
             "epochs": 200,
             "lr": 0.0002,
             "weight_decay": 0.0,
-            "explorers": 3,
+            "views": 3,
             "edits_per_node": 5,
             "beta": 1.0,
             "explorer_lr": 0.0001,

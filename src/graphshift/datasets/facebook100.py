@@ -161,7 +161,7 @@ def facebook100(
             "epochs": 200,
             "lr": 0.01,
             "weight_decay": 1e-3,
-            "explorers": 3,
+            "views": 3,
             "edits_per_node": 5,
             "beta": 1.0,
             "explorer_lr": 0.005,

@@ -37,5 +37,5 @@ def photo(
         redraw: draw again, from seeds derived from ``seed``, until the draw is not degenerate.
         data_dir: the folder of raw files; None for ``$GRAPHSHIFT_DATA`` or the user's cache.
     """
-    defaults = {"explorers": 5, "lr": 0.01, "explorer_lr": 0.005}
+    defaults = {"views": 5, "lr": 0.01, "explorer_lr": 0.005}
     return artificial_shift("photo", lambda: photo_graph(data_dir), generator, variant, seed, redraw, defaults)

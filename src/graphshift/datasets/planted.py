@@ -91,7 +91,7 @@ def planted(
         val=made[1:2],
         tests=made[2:],
         facts={"spurious_columns": columns},
-        defaults={"epochs": 200, "lr": 0.01, "explorers": 3, "edits_per_node": 1, "beta": 1.0, "explorer_lr": 0.005},
+        defaults={"epochs": 200, "lr": 0.01, "views": 3, "edits_per_node": 1, "beta": 1.0, "explorer_lr": 0.005},
     )
 
 

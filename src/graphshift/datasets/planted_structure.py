@@ -83,7 +83,7 @@ def planted_structure(
             "backbone": "sage",
             "epochs": 200,
             "lr": 0.01,
-            "explorers": 3,
+            "views": 3,
             "edits_per_node": 5,
             "beta": 1.0,
             "explorer_lr": 0.005,

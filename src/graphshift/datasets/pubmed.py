@@ -98,7 +98,7 @@ def pubmed_temporal(
             "weight_decay": 1e-3,
             "hidden_channels": 32,
             "num_layers": 2,
-            "explorers": 3,
+            "views": 3,
             "edits_per_node": 3,
             "beta": 1.0,
             "explorer_lr": 0.005,

@@ -129,7 +129,7 @@ def twitch(*, one_way: bool = False, data_dir: str | Path | None = None) -> Shif
             "epochs": 200,
             "lr": 0.01,
             "weight_decay": 1e-3,
-            "explorers": 3,
+            "views": 3,
             "edits_per_node": 5,
             "beta": 3.0,
             "explorer_lr": 0.001,
