@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 import graphshift as gs
-from graphshift.datasets.tables.from_tables import from_tables
+from graphshift.datasets.own import from_tables
 from graphshift.datasets.tables.preparation import load_preparation
 
 # How closely the newspaper follows the vote in each country: the shift. Age means the same everywhere.

@@ -14,11 +14,11 @@ from graphshift._version import __version__
 if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift import backbones, explorers, methods
     from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-    from graphshift.data.environment import Environment, ShiftDataset
+    from graphshift.data.dataset import ShiftDataset
+    from graphshift.data.environment import Environment
     from graphshift.data.tasks import Task
     from graphshift.datasets import DATASETS, load
-    from graphshift.datasets.own import from_networkx, from_pyg
-    from graphshift.datasets.tables.from_tables import from_tables
+    from graphshift.datasets.own import from_networkx, from_pyg, from_tables
     from graphshift.estimators import Ensemble, Estimator
     from graphshift.estimators.loading import load_model
     from graphshift.methods.coral import CORAL
@@ -36,11 +36,11 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
 _PACKAGES = ("backbones", "explorers", "methods")
 _HOMES = {
     "core.errors": ("GraphshiftError", "GraphshiftWarning"),
-    "data.environment": ("Environment", "ShiftDataset"),
+    "data.dataset": ("ShiftDataset",),
+    "data.environment": ("Environment",),
     "data.tasks": ("Task",),
     "datasets": ("DATASETS", "load"),
-    "datasets.own": ("from_networkx", "from_pyg"),
-    "datasets.tables.from_tables": ("from_tables",),
+    "datasets.own": ("from_networkx", "from_pyg", "from_tables"),
     "estimators": ("Ensemble", "Estimator"),
     "estimators.loading": ("load_model",),
     "methods": ("METHODS", "eerm_objective", "variance"),

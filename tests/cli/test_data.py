@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from graphshift.cli import main
-from graphshift.datasets.catalogue import CATALOGUE, Entry
+from graphshift.datasets import DATASETS, Entry
+from graphshift.datasets.planted import planted
 from graphshift.datasets.reading.files import Source
 
 SHARED = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -80,7 +81,8 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         Source("tiny/b.txt", (home / "b.txt").as_uri()),
         Source("tiny/c.txt", home="a friend of yours"),
     ]
-    monkeypatch.setitem(CATALOGUE, "tiny", Entry("tiny", "three files", "temporal", "here", sources))
+    entry = Entry("tiny", planted, "three files", "temporal", "here", sources)
+    monkeypatch.setitem(DATASETS._members, "tiny", entry)
     return home
 
 
@@ -88,10 +90,10 @@ def test_list(run: Run, tmp_path: Path) -> None:
     plain, found = run("list", "--data-dir", tmp_path), run("list", "--data-dir", tmp_path, "--json")
     assert plain.status == found.status == 0
     rows = {row["dataset"]: row for row in found.json["datasets"]}
-    assert list(rows) == list(CATALOGUE)
+    assert set(rows) == set(DATASETS) - {"own"}
     assert found.json["data_dir"] == str(tmp_path)
     assert (rows["twitch"]["files"], rows["twitch"]["present"], rows["planted"]["files"]) == (21, 0, 0)
-    assert all(name in plain.out for name in CATALOGUE)
+    assert all(name in plain.out for name in rows)
     assert "0 of 21" in plain.out
 
 
@@ -141,18 +143,20 @@ def test_info_draws(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["info", "nosuch"], "dataset is 'nosuch'; expected one of planted, "),
-        (["verify", "nosuch"], "dataset is 'nosuch'"),
+        (["info", "nosuch"], "dataset is 'nosuch'; expected one of arxiv, cora, "),
+        (["verify", "twich"], "Did you mean 'twitch'?"),
         (["fetch", "nosuch"], "dataset is 'nosuch'"),
         (["make", "nosuch", "--out", "new"], "dataset is 'nosuch'"),
+        (["info", "own"], "graphshift init NODES EDGES"),
+        (["info", "nosuch", "--data-dir", "."], "dataset is 'nosuch'"),
         (["info", "planted", "-o", "nodes"], "expected NAME=VALUE"),
-        (["info", "planted", "-o", "size=5"], "has no option 'size'"),
+        (["info", "planted", "-o", "node=500"], "Did you mean 'nodes'?"),
         (["info", "planted", "-o", "nodes=5"], "nodes is 5; expected at least 60"),
         (["info", "planted", "--data-dir", "."], "is built in and reads no files"),
         (["info", "planted", "--figure", "a.docx"], "expected a name that ends in .png"),
         (["info", "planted", "--figure", "nowhere/a.png"], "there is no folder"),
         (["info", "planted", "--figure", "a.png", "--kind", "pie"], "expected one of overview, sizes, rates, tsne"),
-        (["info", "planted", "--kind", "rates"], "say where by --figure"),
+        (["info", "planted", "--kind", "rates"], "--kind needs --figure"),
         (["make", "planted", "--out", "."], "exists; nothing was changed"),
         (["make", "planted", "--out", "new", "--max-mb", "1"], "would have about"),
         (["make", "planted"], "Missing option '--out'"),
@@ -258,5 +262,5 @@ def test_a_bar_appears_when_it_takes_long(run: Run, tmp_path: Path, monkeypatch:
 
 
 def test_help_is_quick(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "graphshift.datasets.catalogue", None)  # importing it would fail
+    monkeypatch.setitem(sys.modules, "graphshift.datasets", None)  # importing it would fail
     assert "fetch" in run("--help").out

@@ -57,7 +57,7 @@ def refuses(graphshift: Any, files_of: Files, tmp_path: Path) -> Callable[..., s
         (["-o", "nodes=59"], "planted: nodes is 59; expected at least 60."),
         (["-o", "nodes=many"], "dataset 'planted': nodes is 'many'; expected a whole number"),
         (["-o", "nodes=60.5"], "dataset 'planted': nodes is 60.5; expected a whole number"),
-        (["-o", "colour=red"], "dataset 'planted' has no option 'colour'; its options are nodes, seed"),
+        (["-o", "colour=red"], "dataset 'planted' has no option 'colour'; expected one of nodes, seed"),
         (["-o", "name=x"], "dataset 'planted' has no option 'name'"),
         (["-o", "nodes"], "--option is 'nodes'; expected NAME=VALUE, as nodes=500."),
         (["-o", "nodes=100000000000000"], "this does not fit into memory; try --low-memory"),

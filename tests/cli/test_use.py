@@ -152,9 +152,7 @@ def test_the_unlabelled_graph_can_be_used_and_is_said_to_be(graphshift: Any, fit
     answer = graphshift("score", fitted, *DATA, "--adapt", "norm", "--json")
     found = json.loads(answer.out)
     assert (found["adapt"], found["tests"]) == ("norm", model.score(data.tests, adapt="norm"))
-    assert (
-        "the model looked at each graph without its labels" in graphshift("score", fitted, *DATA, "--adapt", "norm").out
-    )
+    assert "without its labels" in graphshift("score", fitted, *DATA, "--adapt", "norm").out
     answer = graphshift("predict", fitted, *DATA, "--adapt", "norm", "--out", tmp_path / "p.csv")
     assert answer.status == 0
     table = pd.read_csv(tmp_path / "p.csv")

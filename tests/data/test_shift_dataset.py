@@ -7,7 +7,8 @@ import torch
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from reference import random_data
 
@@ -46,32 +47,52 @@ def test_training_may_not() -> None:
     refused(["no training environment"], [], tests=[env("a")])
 
 
-@pytest.mark.parametrize("role", ["train", "val", "tests"])
-def test_names_differ_over_all_roles(role: str) -> None:
-    roles = {"train": [env("a")]}
-    roles[role] = [*roles.get(role, []), env("a")]
-    refused(["two environments are called 'a'"], **roles)
+@pytest.mark.parametrize("role", ["train", "val", "tests", "target"])
+def test_names_widths_and_tasks_fit_together_over_all_roles(role: str) -> None:
+    def with_one_more(more: Environment) -> dict[str, list[Environment]]:
+        roles = {"train": [env("a", features=5)]}
+        return roles | {role: [*roles.get(role, []), more]}
+
+    refused(["two environments are called 'a'"], **with_one_more(env("a", features=5)))
+    refused(["'b' has 7 features", "'a' has 5", "same columns"], **with_one_more(env("b", features=7)))
+    for other in (Task("binary", 2, "roc_auc"), Task("multiclass", 2), Task("regression", 0)):
+        refused(["'b'", other.kind, other.metric, "'a'", "one task"], **with_one_more(env("b", task=other)))
 
 
-@pytest.mark.parametrize("role", ["train", "val", "tests"])
-def test_feature_widths_are_equal(role: str) -> None:
-    roles = {"train": [env("a", features=5)]}
-    roles[role] = [*roles.get(role, []), env("b", features=7)]
-    refused(["'b' has 7 features", "'a' has 5", "same columns"], **roles)
-
-
-@pytest.mark.parametrize("other", [Task("binary", 2, "roc_auc"), Task("multiclass", 2), Task("regression", 0)])
-def test_tasks_are_equal(other: Task) -> None:
-    refused(["'b'", other.kind, other.metric, "'a'", "one task"], [env("a")], tests=[env("b", task=other)])
-
-
-@pytest.mark.parametrize("role", ["train", "val", "tests"])
-def test_labels_are_there(role: str) -> None:
+def bare(name: str) -> Environment:
     data = random_data()
-    bare = Environment("b", Data(x=data.x, edge_index=data.edge_index), Task("binary", 2))
-    roles = {"train": [env("a")]}
-    roles[role] = [*roles.get(role, []), bare]
-    refused(["'b' has no labels `y`"], **roles)
+    return Environment(name, Data(x=data.x, edge_index=data.edge_index), Task("binary", 2))
+
+
+def test_labels_are_there_but_in_the_target() -> None:
+    for roles in ({"train": [env("a"), bare("b")]}, {"val": [bare("b")]}, {"tests": [bare("b")]}):
+        refused(["'b' has no labels `y`"], **{"train": [env("a")]} | roles)
+    assert ShiftDataset("cities", [env("a")], target=[bare("b")]).target[0].y is None
+
+
+def test_a_target_is_carried_without_its_labels_and_stands_apart() -> None:
+    labelled, unlabelled = env("d"), bare("e")
+    data = ShiftDataset("cities", [env("a")], [env("b")], [env("c")], target=[labelled, unlabelled])
+    assert {role: [e.name for e in found] for role, found in data.roles.items()} == {
+        "train": ["a"],
+        "val": ["b"],
+        "tests": ["c"],
+        "target": ["d", "e"],
+    }
+    assert [e.y for e in data.target] == [None, None]
+    assert data.target[1] is unlabelled
+    assert labelled.y is not None  # the environment that was given is left alone
+    assert data.target[0].x is labelled.x
+    assert [e.name for e in data.environments] == ["a", "b", "c"]
+    assert "target ['d', 'e']" in repr(data)
+    assert ShiftDataset("cities", [env("a")]).target == ()
+    assert "target" not in repr(ShiftDataset("cities", [env("a")]))
+
+
+def test_a_class_that_only_the_target_has_is_no_mistake() -> None:
+    task = Task("multiclass", 3)
+    with pytest.warns(GraphshiftWarning, match="class 2 of 3"):  # its labels are not looked at
+        ShiftDataset("cities", [env("a", y=[0, 1, 0], task=task)], target=[env("b", y=[2, 2, 2], task=task)])
 
 
 @pytest.mark.parametrize("role", ["val", "tests"])
@@ -89,13 +110,13 @@ def test_a_class_in_any_training_environment_is_seen() -> None:
     assert len(ShiftDataset("cities", train, tests=[env("c", y=[0, 1, 2], task=task)]).environments) == 3
 
 
-@pytest.mark.parametrize("hidden", [0, 1, 2])
-def test_a_class_is_not_seen_outside_the_mask(hidden: int) -> None:
+def test_a_class_is_not_seen_outside_the_mask() -> None:
     task = Task("multiclass", 3)
-    data = random_data(num_nodes=3)
-    data.y = torch.tensor([0, 1, 2])
-    data.mask = data.y != hidden
-    refused([f"class {hidden} "], [Environment("a", data, task)], tests=[env("c", y=[0, 1, 2], task=task)])
+    for hidden in range(3):
+        data = random_data(num_nodes=3)
+        data.y = torch.tensor([0, 1, 2])
+        data.mask = data.y != hidden
+        refused([f"class {hidden} "], [Environment("a", data, task)], tests=[env("c", y=[0, 1, 2], task=task)])
 
 
 def test_a_class_that_nobody_has_is_a_warning() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -36,7 +38,7 @@ def test_shapes_and_default_metrics(task: Task, channels: int, classification: b
         (("multiclass", 3, "roc_auc"), ["'roc_auc'", "multiclass", "accuracy, macro_f1"]),
         (("multiclass", 3, "f1"), ["'f1'", "accuracy, macro_f1"]),
         (("regression", 0, "accuracy"), ["'accuracy'", "mse, r2"]),
-        (("binary", 2, "mse"), ["'mse'", "accuracy, roc_auc, macro_f1, f1"]),
+        (("binary", 2, "mse"), ["'mse'", "accuracy, f1, macro_f1, roc_auc"]),
         (("binary", 2, "auc"), ["'auc'", "roc_auc"]),
     ],
 )
@@ -172,5 +174,25 @@ def test_f1_without_a_predicted_positive_is_zero() -> None:
     assert Task("binary", 2, "f1").score(-torch.ones(4, 1), torch.tensor([1, 0, 1, 0])) == 0.0
 
 
-def test_only_the_error_is_better_when_lower() -> None:
-    assert {name for name, metric in METRICS.items() if not metric.higher_is_better} == {"mse"}
+# --- what a metric says of itself
+
+
+def test_every_metric_says_how_it_is_shown_and_which_way_it_goes() -> None:
+    assert {name: (m.title, m.scale, m.unit, m.digits, m.sign, m.bounds) for name, m in METRICS.items()} == {
+        "accuracy": ("accuracy (%)", 100, "points", 1, 1, (0, 1)),
+        "f1": ("F1 (%)", 100, "points", 1, 1, (0, 1)),
+        "macro_f1": ("macro-F1 (%)", 100, "points", 1, 1, (0, 1)),
+        "mse": ("squared error", 1, "", 4, -1, (0, math.inf)),
+        "r2": ("R²", 1, "", 4, 1, (-math.inf, 1)),
+        "roc_auc": ("ROC-AUC (%)", 100, "points", 1, 1, (0, 1)),
+    }
+    shown = [METRICS[name].show(value) for name in ("accuracy", "mse") for value in (0.4567, None)]
+    assert shown == ["45.7", "–", "0.4567", "–"]
+    assert METRICS["accuracy"].better(0.6, 0.5)
+    assert METRICS["mse"].better(0.5, 0.6)
+    assert not METRICS["r2"].better(0.5, 0.5)
+
+
+def test_an_unknown_metric_names_the_nearest() -> None:
+    with pytest.raises(GraphshiftError, match=r"'acuracy'.*accuracy, f1.*Did you mean 'accuracy'"):
+        METRICS.find("acuracy")

@@ -16,12 +16,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.data.environment import ShiftDataset
-from graphshift.datasets.artificial import CORA_SOURCES, cora, photo
+from graphshift.data.dataset import ShiftDataset
+from graphshift.datasets.cora import SOURCES as CORA_SOURCES
+from graphshift.datasets.cora import cora
 from graphshift.datasets.making.gnn_generators import GENERATORS, GATGenerator, GCNGenerator, SGCGenerator
+from graphshift.datasets.photo import photo
 from graphshift.datasets.reading.amazon import read_npz
 from graphshift.datasets.reading.files import verify
-from graphshift.estimators.settings import validated
+from graphshift.estimators.settings import make_estimator
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 
@@ -166,7 +168,7 @@ def test_variants(shared_data: Path, generator: str) -> None:
             constant = float(difference.std(dim=0).max()) < 1e-5
             assert constant == (variant == "authors")
         assert not torch.equal(moved[0], moved[1])
-        validated(data.defaults)
+        make_estimator(data.defaults)
 
 
 def test_deterministic_by_seed(tiny: Path) -> None:
@@ -185,14 +187,14 @@ def test_photo(shared_data: Path) -> None:
     assert (first.num_nodes, first.graph.num_edges, first.num_features) == (7650, 2 * 119081, 755)
     assert len(data.environments) == 10
     assert data.facts["spurious_columns"] == list(range(745, 755))
-    validated(data.defaults)
+    make_estimator(data.defaults)
 
 
 def test_settings_of_the_protocol(tiny: Path) -> None:
-    for generator, explorers, explorer_lr in (("gcn", 10, 0.001), ("gat", 10, 0.001), ("sgc", 5, 0.005)):
+    for generator, views, explorer_lr in (("gcn", 10, 0.001), ("gat", 10, 0.001), ("sgc", 5, 0.005)):
         with warnings.catch_warnings(action="ignore"):
             found = cora(data_dir=tiny, generator=generator).defaults
-        expected = {"explorers": explorers, "edits_per_node": 1, "beta": 1.0, "lr": 0.005, "explorer_lr": explorer_lr}
+        expected = {"views": views, "edits_per_node": 1, "beta": 1.0, "lr": 0.005, "explorer_lr": explorer_lr}
         assert {name: found[name] for name in expected} == expected
 
 
@@ -228,8 +230,8 @@ def test_a_single_class_is_an_error(tiny: Path) -> None:
 
 
 def test_redrawing_ends(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphshift.datasets.artificial._degenerate", lambda shares: True)
-    monkeypatch.setattr("graphshift.datasets.artificial._MOST_DRAWS", 5)
+    monkeypatch.setattr("graphshift.datasets.making.artificial._degenerate", lambda shares: True)
+    monkeypatch.setattr("graphshift.datasets.making.artificial._MOST_DRAWS", 5)
     with pytest.raises(GraphshiftError, match="5 draws with generator 'gcn' were all degenerate"):
         cora(data_dir=tiny, redraw=True)
 

@@ -10,7 +10,7 @@ import torch
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.arxiv import arxiv
-from graphshift.fitting.fit import complete_settings
+from graphshift.estimators.settings import make_estimator, setting_names
 
 #: Of EERM, for each backbone (the paper's settings).
 LEARNING_RATES = {"sage": 0.005, "gprgnn": 0.01}
@@ -62,9 +62,10 @@ def test_split(tmp_path: Path) -> None:
         found = {tuple(edge) for edge in number[environment.graph.edge_index].t().tolist()}
         kept = [(a, b) for a, b in EDGES.tolist() if YEARS[a] <= last and YEARS[b] <= last]
         assert found == {*kept, *((b, a) for a, b in kept)}
+    assert {*data.defaults} - {"by_backbone", "by_method"} <= {*setting_names()}
     for backbone in ("sage", "gprgnn"):
         for method in ("erm", "eerm"):
-            settings = complete_settings({"backbone": backbone, "method": method}, data.defaults)
+            settings = make_estimator({"backbone": backbone, "method": method}, data.defaults)
             assert settings.lr == (0.01 if method == "erm" else LEARNING_RATES[backbone])
 
 

@@ -9,7 +9,7 @@ import torch
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.datasets.elliptic import elliptic
-from graphshift.fitting.fit import complete_settings
+from graphshift.estimators.settings import make_estimator, setting_names
 
 #: Of EERM, for each backbone (the paper's settings).
 LEARNING_RATES = {"sage": 0.0002, "gprgnn": 0.01}
@@ -64,9 +64,10 @@ def test_split(tmp_path: Path) -> None:
         assert torch.equal(source // PER_STEP, target // PER_STEP)
     assert data.task.metric == "macro_f1"
     assert data.facts["steps"]["T9"] == (46, 49)
+    assert {*data.defaults} - {"by_backbone", "by_method"} <= {*setting_names()}
     for backbone in ("sage", "gprgnn"):
         for method in ("erm", "eerm"):
-            settings = complete_settings({"backbone": backbone, "method": method}, data.defaults)
+            settings = make_estimator({"backbone": backbone, "method": method}, data.defaults)
             assert settings.lr == (0.01 if method == "erm" else LEARNING_RATES[backbone])
 
 

@@ -11,11 +11,13 @@ import torch
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.datasets.export import estimated_bytes, export_tables, number_of_rows
+from graphshift.datasets.own import from_tables
 from graphshift.datasets.planted import planted
-from graphshift.datasets.tables.config import dataset_from_toml_table
+from graphshift.datasets.tables.config import options_from_toml_table
 from graphshift.graph.sparse import Sparse
 from reference import dense_adjacency, random_data
 
@@ -24,7 +26,7 @@ def read_back(folder: Path) -> ShiftDataset:
     table = tomllib.loads((folder / "dataset.toml").read_text(encoding="utf-8"))["data"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GraphshiftWarning)  # counts the nodes without a label
-        return dataset_from_toml_table(table, folder)
+        return from_tables(**options_from_toml_table(table, folder))
 
 
 def dense(environment: Environment) -> torch.Tensor:

@@ -14,7 +14,7 @@ from torch_geometric.utils import subgraph as pyg_subgraph
 
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets.own import from_networkx, from_pyg
 
 DOMAINS: dict[str, Any] = {"domain": "domain", "train": [0, 1], "val": 2, "tests": [3]}

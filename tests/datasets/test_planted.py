@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -36,10 +35,8 @@ def test_one_trains_one_validates_eight_test(nodes: int) -> None:
     assert all(e.mask.all() for e in data.environments)
 
 
-def test_large_graphs_take_seconds() -> None:
-    start = time.process_time()
+def test_large_graphs_are_made_without_a_matrix_of_all_pairs() -> None:
     data = planted(200_000, environments=3, spurious_features=2, invariant_features=4)
-    assert time.process_time() - start < 30
     assert data.train[0].num_nodes == 200_000
     assert data.train[0].graph.num_edges == pytest.approx(1_600_000, rel=0.05)
 
@@ -162,7 +159,7 @@ def test_communities_and_skewed_degrees_are_real() -> None:
         ({"nodes": True}, "nodes is True; expected a whole number"),
         ({"degree": float("inf")}, "degree is inf; expected a finite number"),
         ({"strength": float("nan")}, "strength is nan; expected a finite number"),
-        ({"colour": 1}, "dataset 'planted' has no option 'colour'; its options are nodes, seed"),
+        ({"colour": 1}, "dataset 'planted' has no option 'colour'; expected one of nodes, seed"),
         ({"name": "x"}, "dataset 'planted' has no option 'name'"),
     ],
 )
@@ -172,7 +169,7 @@ def test_impossible_options_are_named(options: dict[str, Any], match: str) -> No
 
 
 def test_an_unknown_dataset_is_told_with_the_known_ones() -> None:
-    with pytest.raises(GraphshiftError, match=r"dataset is 'planeted'; expected one of planted, planted-structure"):
+    with pytest.raises(GraphshiftError, match=r"dataset is 'planeted'; .*Did you mean 'planted'"):
         gs.load("planeted")
 
 

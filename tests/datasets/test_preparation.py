@@ -14,9 +14,9 @@ from sklearn.preprocessing import StandardScaler
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.storage import write_json
+from graphshift.datasets.own import from_tables
 from graphshift.datasets.tables.columns import fit_columns, transform, width
 from graphshift.datasets.tables.files import Table
-from graphshift.datasets.tables.from_tables import from_tables
 from graphshift.datasets.tables.labels import decode, encode, fit_label
 from graphshift.datasets.tables.preparation import Preparation, load_preparation
 
@@ -242,7 +242,7 @@ def test_regression_can_be_asked_for_and_classes_too() -> None:
         (["a", "b", "c", "a"], {"kind": "binary"}, "task is 'binary' and column 'label' has 3 labels"),
         (["a", "b", "c", "a"], {"kind": "regression"}, "row 1, column 'label': 'a' is not a finite number"),
         (["a", "b", "a", "b"], {"positive": "c"}, "positive is 'c'; expected one of two labels"),
-        (["a", "b", "a", "b"], {"metric": "r2"}, "metric is 'r2'; a binary task takes one of"),
+        (["a", "b", "a", "b"], {"metric": "r2"}, "metric is 'r2'; for a binary task expected one of"),
         ([1.5] * 4, {}, "are all 1.5 or too large"),
         ([1.0, 2.0, np.inf, 1.0], {}, "row 3, column 'label': inf is not a finite number"),
     ],

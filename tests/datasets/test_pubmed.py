@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import ShiftDataset
-from graphshift.datasets.pubmed import PUBMED_SOURCES, pubmed_temporal
+from graphshift.data.dataset import ShiftDataset
+from graphshift.datasets.pubmed import SOURCES, pubmed_temporal
 from graphshift.datasets.reading.files import verify
-from graphshift.estimators.settings import validated
+from graphshift.estimators.settings import make_estimator
 from graphshift.graph.sparse import Sparse
 
 Write = Callable[..., dict[str, Path]]
@@ -65,11 +65,11 @@ def test_no_environment_sees_the_future(shared_data: Path, pubmed: ShiftDataset)
 
 
 def test_files_are_the_published_ones(shared_data: Path) -> None:
-    assert {row["sha256"] for row in verify("pubmed-temporal", PUBMED_SOURCES, shared_data)} == {"ok"}
+    assert {row["sha256"] for row in verify("pubmed-temporal", SOURCES, shared_data)} == {"ok"}
 
 
 def test_defaults_are_settings(tiny: Path) -> None:
-    validated(pubmed_temporal(data_dir=tiny, **CUTS).defaults)
+    make_estimator(pubmed_temporal(data_dir=tiny, **CUTS).defaults)
 
 
 def test_other_cuts(tiny: Path) -> None:

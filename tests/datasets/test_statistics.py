@@ -12,11 +12,10 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx
 
-from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
-from graphshift.datasets.artificial import CORA_SOURCES
-from graphshift.datasets.catalogue import CATALOGUE, entry
+from graphshift.datasets.cora import SOURCES as CORA_SOURCES
 from graphshift.datasets.facebook100 import facebook100
 from graphshift.datasets.pubmed import pubmed_temporal
 from graphshift.datasets.reading.amazon import photo_graph
@@ -185,14 +184,3 @@ def test_pubmeds_periods(shared_data: Path) -> None:
     assert [round(share, 2) for share in rows[-1]["class_shares"]] == [0.12, 0.58, 0.30]
     shifts = [row["feature_shift"] for row in rows]
     assert shifts == sorted(shifts)
-
-
-def test_the_catalogue_is_whole() -> None:
-    from graphshift.datasets import DATASETS, takes_data_dir
-
-    assert set(CATALOGUE) == set(DATASETS) - {"own"}  # a user's own tables have no entry
-    for name, about in CATALOGUE.items():
-        assert bool(about.sources) == takes_data_dir(name)
-        assert about.shift in ("planted", "artificial", "cross-domain", "temporal")
-    with pytest.raises(GraphshiftError, match="dataset is 'nosuch'; expected one of planted, "):
-        entry("nosuch")

@@ -16,11 +16,12 @@ import pytest
 import torch
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.data.environment import Environment, ShiftDataset
-from graphshift.datasets.tables.config import dataset_from_toml_table
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
+from graphshift.datasets.own import from_tables
+from graphshift.datasets.tables.config import options_from_toml_table
 from graphshift.datasets.tables.describe import describe_tables
 from graphshift.datasets.tables.files import read_table
-from graphshift.datasets.tables.from_tables import from_tables
 
 ROLES: dict[str, Any] = {"environments": "country", "train": ["DE", "AT"], "val": "FR", "tests": ["ES"]}
 YEARS: dict[str, Any] = {"time": "year", "train_until": 2010, "val_until": 2012, "test_until": [2014, 2015]}
@@ -297,7 +298,7 @@ def written(folder: Path, **changes: Any) -> dict[str, Any]:
 
 def test_a_toml_table_gives_what_python_gives(tmp_path: Path) -> None:
     with pytest.warns(GraphshiftWarning, match="between different environments"):
-        data = dataset_from_toml_table(written(tmp_path), tmp_path)
+        data = from_tables(**options_from_toml_table(written(tmp_path), tmp_path))
     again = quietly(*world(), **ROLES)
     assert all(torch.equal(a.x, b.x) for a, b in zip(data.environments, again.environments, strict=True))
 
@@ -308,7 +309,7 @@ def test_a_toml_table_gives_what_python_gives(tmp_path: Path) -> None:
         ({"nodes": None}, r"my.toml \[data\]: nodes is missing; expected the path"),
         ({"edges": 3}, r"my.toml \[data\]: edges is 3; expected the path"),
         ({"nodes": "other.csv"}, r"other.csv: there is no such file"),
-        ({"lable": "y"}, r"my.toml \[data\]: lable is not an option of tables; the options are nodes, edges"),
+        ({"lable": "y"}, r"my.toml \[data\]: lable is not an option of tables; .* nodes, edges.*Did you mean 'label'"),
         ({"train": {"a": 1}}, r"my.toml \[data\]: train is \{'a': 1\}; it should be a valid tuple"),
         ({"undirected": "yes"}, r"my.toml \[data\]: undirected is 'yes'; it should be a valid boolean"),
         ({"features": [1, 2]}, r"my.toml \[data\]: features is \[1, 2\]; it should be a valid string"),
@@ -317,7 +318,7 @@ def test_a_toml_table_gives_what_python_gives(tmp_path: Path) -> None:
 )
 def test_a_toml_table_is_checked(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(GraphshiftError, match=message):
-        dataset_from_toml_table(written(tmp_path, **changes), tmp_path, where="my.toml [data]: ")
+        from_tables(**options_from_toml_table(written(tmp_path, **changes), tmp_path, where="my.toml [data]: "))
 
 
 def test_the_proposed_toml_can_be_used_as_it_is(tmp_path: Path) -> None:
@@ -328,7 +329,7 @@ def test_the_proposed_toml_can_be_used_as_it_is(tmp_path: Path) -> None:
     assert (table["environments"], len(table["tests"])) == ("country", 2)
     assert "#  age: numbers, 60 distinct, such as" in text
     with pytest.warns(GraphshiftWarning, match="between different"):
-        assert len(dataset_from_toml_table(table, tmp_path).environments) == 4
+        assert len(from_tables(**options_from_toml_table(table, tmp_path)).environments) == 4
 
 
 def test_the_proposed_toml_finds_times_and_other_names(tmp_path: Path) -> None:
@@ -355,7 +356,7 @@ def test_the_proposed_toml_finds_dates(tmp_path: Path) -> None:
 def quietly_from_toml(table: dict[str, Any], base: Path) -> ShiftDataset:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GraphshiftWarning)
-        return dataset_from_toml_table(table, base)
+        return from_tables(**options_from_toml_table(table, base))
 
 
 def test_hostile_names_cannot_break_out_of_the_proposed_toml(tmp_path: Path) -> None:
@@ -377,7 +378,7 @@ def test_the_proposed_toml_says_what_it_could_not_find(tmp_path: Path) -> None:
     assert "What to predict: no column looks like it" in text
     assert "How the nodes are split: no column looks like it" in text
     with pytest.raises(GraphshiftError, match="neither is given"):
-        dataset_from_toml_table(tomllib.loads(text)["data"], tmp_path)
+        from_tables(**options_from_toml_table(tomllib.loads(text)["data"], tmp_path))
     (tmp_path / "n.csv").write_text("x\n2\n2\n")
     with pytest.raises(GraphshiftError, match="no column has a value of its own in every row"):
         describe_tables(tmp_path / "n.csv", tmp_path / "e.csv")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.datasets.own import from_tables
 from graphshift.datasets.tables.files import read_table
-from graphshift.datasets.tables.from_tables import from_tables
 
 NODES = "id,label,age,country\n1,a,0.5,DE\n2,b,0.7,DE\n3,a,0.1,FR\n4,b,0.2,FR\n"
 EDGES = "source,target,weight\n1,2,1\n3,4,2\n"
@@ -64,7 +64,7 @@ HOSTILE: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "cuts with environments": (None, None, {"train_until": 3}, r"train_until does not go with environments"),
     "bad choice": (None, None, {"unknown_ids": "ignore"}, r"unknown_ids is 'ignore'; it should be 'error' or 'drop'"),
     "bad task": (None, None, {"task": "ranking"}, r"task is 'ranking'; it should be"),
-    "bad metric": (None, None, {"metric": "bleu"}, r"metric is 'bleu'; a binary task takes one of"),
+    "bad metric": (None, None, {"metric": "bleu"}, r"metric is 'bleu'; for a binary task expected one of"),
     "long separator": (None, None, {"separator": "::"}, r"separator is '::'"),
     "not a table": (3, None, {}, r"the node table is int; expected a path"),
 }

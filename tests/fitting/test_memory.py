@@ -17,7 +17,7 @@ from torch import nn
 import graphshift as gs
 from graphshift.backbones import BACKBONES
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.estimators.settings import Settings, validated
 from graphshift.fitting import memory
 from graphshift.fitting.memory import Estimate, advice, available_bytes, data_bytes, estimate, parse_size, show_size

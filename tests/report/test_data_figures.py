@@ -8,9 +8,10 @@ import torch
 from matplotlib.figure import Figure
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
-from graphshift.datasets.catalogue import CATALOGUE
+from graphshift.datasets import DATASETS
 from graphshift.datasets.planted import planted
 from graphshift.datasets.statistics import dataset_statistics
 from graphshift.report import data_figures
@@ -128,7 +129,7 @@ def test_tsne_is_the_same_each_time() -> None:
 
 
 def test_every_dataset_names_a_figure() -> None:
-    assert {entry.figure for entry in CATALOGUE.values()} <= set(FIGURES)
+    assert {entry.figure for entry in DATASETS.values()} <= set(FIGURES)
 
 
 def test_mistakes(tmp_path: Path) -> None:

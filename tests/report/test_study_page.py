@@ -144,7 +144,7 @@ def test_the_best_arm_is_set_off_only_if_it_is_the_best(summary: dict[str, Any],
     assert (erm["arm"], erm["selection"]) == ("ERM", "val")
     erm["mean_test"]["mean"] += 0.2
     assert 'class="best"' not in study_page(summary, plan, Path("none"))
-    summary["higher_is_better"] = False
+    summary["metric"] = "mse"  # lower is better
     assert study_page(summary, plan, Path("none")).count('class="best"') == 1
 
 

@@ -13,8 +13,9 @@ import pytest
 import torch
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import Environment, ShiftDataset
-from graphshift.datasets import DATASETS
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
+from graphshift.datasets import DATASETS, Entry
 from graphshift.datasets.planted import planted
 from graphshift.fitting.fit import locked
 from graphshift.graph.graph import Graph
@@ -126,7 +127,7 @@ def test_the_tests_labels_do_not_reach_tuning(undisturbed: tuple[Path, Study], m
         tests = [e.replace(y=e.y[torch.randperm(nodes)]) for e in data.tests if e.y is not None]
         return ShiftDataset(data.name, data.train, data.val, tests, data.defaults)
 
-    monkeypatch.setitem(DATASETS, "planted", shuffled)
+    monkeypatch.setitem(DATASETS._members, "planted", Entry("planted", shuffled))
     other = run(in_domain=True)
 
     def parts(study: Study, *kinds: str) -> list[Any]:
@@ -293,7 +294,7 @@ def test_data_that_cannot_be_made_are_a_failure_with_their_reason(monkeypatch: p
             raise GraphshiftError("no graph today")
         return planted(nodes, environments=environments, degree=degree, seed=seed)
 
-    monkeypatch.setitem(DATASETS, "planted", moody)
+    monkeypatch.setitem(DATASETS._members, "planted", Entry("planted", moody))
     study = run(arms=[ERM], trials=0, seeds=[0], data_seeds=[0, 1, 2])
     assert [(r["data_seed"], r["status"], r["reason"]) for r in study.records] == [
         (0, "ok", None),

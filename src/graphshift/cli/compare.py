@@ -218,8 +218,9 @@ def toml_study(path: Path, instead: Mapping[str, str]) -> tuple[str, dict[str, A
 
 def _settings(given: dict[str, Any], where: str, instead: Mapping[str, str]) -> dict[str, Any]:
     """Settings by their full names; those that make arms are refused. Their values are checked with the arms."""
+    from graphshift.core.hparams import refuse_renamed
     from graphshift.core.registry import expected_one_of
-    from graphshift.estimators.settings import refuse_renamed, setting_names, short_names
+    from graphshift.estimators.settings import setting_names, short_names
 
     refuse_renamed(given, where=where)
     found = {short_names().get(name, name): value for name, value in given.items()}

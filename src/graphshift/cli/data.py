@@ -1,4 +1,4 @@
-"""``graphshift data``: what datasets there are, what is in them, and their files."""
+"""``graphshift data``: the datasets, their statistics and their files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from graphshift.cli.options import DataDir, Force, Json, Options, dataset_option
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
-    from graphshift.data.environment import ShiftDataset
-    from graphshift.datasets.catalogue import Entry
+    from graphshift.data.dataset import ShiftDataset
+    from graphshift.datasets import Entry
 
 
 data_app = typer.Typer(name="data", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="a dataset's name")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="a dataset; `graphshift data list` lists them")]
 
 _BAR_AFTER = 2.0  # seconds
 _FEW_CLASSES = 6  # whose shares fit into a table
@@ -29,8 +29,8 @@ _FEW_CLASSES = 6  # whose shares fit into a table
 
 @data_app.command("list")
 def list_(data_dir: DataDir = None, json_: Json = False) -> None:
-    """List the datasets, and how many of their files are there."""
-    from graphshift.datasets.catalogue import CATALOGUE
+    """List the datasets and how many of their files are present."""
+    from graphshift.datasets import DATASETS
     from graphshift.datasets.reading.files import data_directory
     from graphshift.report.tables import print_table
 
@@ -44,7 +44,8 @@ def list_(data_dir: DataDir = None, json_: Json = False) -> None:
             "files": len(e.sources),
             "present": sum((folder / source.path).is_file() for source in e.sources),
         }
-        for e in CATALOGUE.values()
+        for e in DATASETS.values()
+        if e.summary
     ]
     if json_:
         _print_json({"data_dir": str(folder), "datasets": rows})
@@ -62,29 +63,27 @@ def info(
     option: Options = None,
     data_dir: DataDir = None,
     figure: Annotated[
-        Path | None, typer.Option("--figure", metavar="FILE.png", help="draw a picture of the dataset")
+        Path | None, typer.Option("--figure", metavar="FILE.png", help="draw the dataset into this file")
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option("--kind", metavar="overview|sizes|rates|tsne", help="of picture; default: what suits the dataset"),
+        typer.Option("--kind", metavar="overview|sizes|rates|tsne", help="which figure; default: the dataset's own"),
     ] = None,
     force: Force = False,
     json_: Json = False,
 ) -> None:
     """Show sizes, degrees, labels, homophily and features of every environment."""
-    from graphshift.datasets import load
-    from graphshift.datasets.catalogue import entry
     from graphshift.datasets.statistics import dataset_statistics
 
-    about = entry(name)
+    about = _entry(name)
     if kind is not None and figure is None:
-        raise GraphshiftError("--kind says what to draw; say where by --figure FILE.png.")
+        raise GraphshiftError("--kind needs --figure FILE.png.")
     if figure is not None:
         from graphshift.report.data_figures import checked_figure
 
         refuse_existing(figure, force)
         checked_figure(kind or about.figure, figure)
-    data = load(name, **dataset_options(name, option, data_dir))
+    data = about(**dataset_options(name, option, data_dir))
     rows = dataset_statistics(data)
     if figure is not None:
         from graphshift.report.data_figures import draw_dataset
@@ -110,12 +109,11 @@ def info(
 
 @data_app.command()
 def verify(name: Name, data_dir: DataDir = None, json_: Json = False) -> None:
-    """Compare a dataset's files with what is known of them; status 2 if one is missing or wrong."""
-    from graphshift.datasets.catalogue import entry
+    """Check a dataset's files by size and digest; exit with status 2 if one is missing or wrong."""
     from graphshift.datasets.reading.files import data_directory
     from graphshift.datasets.reading.files import verify as verify_files
 
-    sources = entry(name).sources
+    sources = _entry(name).sources
     rows = verify_files(name, sources, data_dir)
     bad = [
         f"  {row['path']}: {'not what its authors publish' if row['present'] else 'missing'}"
@@ -125,7 +123,7 @@ def verify(name: Name, data_dir: DataDir = None, json_: Json = False) -> None:
     if json_:
         _print_json({"dataset": name, "ok": not bad, "files": rows})
     elif not rows:
-        print(f"{name} is built in: there is no file to verify.")
+        print(f"{name} is built in: it has no files to verify.")
     else:
         from graphshift.report.tables import print_table
 
@@ -140,18 +138,17 @@ def verify(name: Name, data_dir: DataDir = None, json_: Json = False) -> None:
 
 @data_app.command()
 def fetch(name: Name, data_dir: DataDir = None, json_: Json = False) -> None:
-    """Download the files of a dataset that are missing."""
-    from graphshift.datasets.catalogue import entry
+    """Download the missing files of a dataset."""
     from graphshift.datasets.reading.files import data_directory, require
 
-    sources = entry(name).sources
+    sources = _entry(name).sources
     folder = data_directory(data_dir)
     before = sum((folder / source.path).is_file() for source in sources)
     require(name, sources, data_dir)
     if json_:
         _print_json({"dataset": name, "data_dir": str(folder), "files": len(sources), "fetched": len(sources) - before})
     elif not sources:
-        print(f"{name} is built in: there is nothing to fetch.")
+        print(f"{name} is built in: it has no files to fetch.")
     else:
         print(f"{name}: {len(sources)} files in {folder}, {len(sources) - before} of them fetched now.")
 
@@ -162,24 +159,21 @@ def make(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="where to write nodes.csv and edges.csv")],
     option: Options = None,
     data_dir: DataDir = None,
-    max_mb: Annotated[int, typer.Option("--max-mb", metavar="N", help="refuse to write more than about this")] = 500,
+    max_mb: Annotated[int, typer.Option("--max-mb", metavar="N", help="refuse larger tables")] = 500,
     force: Force = False,
     json_: Json = False,
 ) -> None:
-    """Write a dataset as tables: nodes.csv, edges.csv, and dataset.toml, which says how to read them back."""
+    """Write a dataset as tables: nodes.csv, edges.csv, and dataset.toml, with which they can be loaded again."""
     refuse_existing(out, force)
 
-    from graphshift.datasets import load
-    from graphshift.datasets.catalogue import entry
     from graphshift.datasets.export import estimated_bytes, export_tables, number_of_rows
 
-    entry(name)
-    data = load(name, **dataset_options(name, option, data_dir))
+    data = _entry(name)(**dataset_options(name, option, data_dir))
     size = estimated_bytes(data) / 1e6
     if size > max_mb:
         raise GraphshiftError(
             f"dataset {name!r}: its tables would have about {size:,.0f} MB, and --max-mb is {max_mb}; nothing was "
-            "written. Raise it if there is room."
+            "written. Raise --max-mb if there is room."
         )
     with _bar("writing", number_of_rows(data)) as advance:
         files = export_tables(data, out, advance)
@@ -191,6 +185,18 @@ def make(
     print(f"{name}: {len(data.environments)} environments with {nodes:,} nodes written to {out}")
     for file in files:
         print(f"  {file.name}: {_size(file.stat().st_size)} bytes")
+
+
+def _entry(name: str) -> Entry:
+    from graphshift.datasets import DATASETS
+
+    found = DATASETS.find(name)
+    if not found.summary:
+        raise GraphshiftError(
+            f"dataset is {name!r}, which stands for your own tables and is not in the catalogue; "
+            "`graphshift init NODES EDGES` starts with them."
+        )
+    return found
 
 
 def _print_json(content: dict[str, Any]) -> None:

@@ -125,7 +125,8 @@ def _show_result(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     if as_json:
         print(json.dumps(result, indent=2))
         return
-    from graphshift.report.tables import LABELS, print_table, show_score
+    from graphshift.data.metrics import METRICS
+    from graphshift.report.tables import print_table, show_score
 
     metric = result["metric"]
     rows = [
@@ -136,7 +137,7 @@ def _show_result(result: dict[str, Any], folder: Path, as_json: bool) -> None:
         rows.append(["mean", show_score(fmean(result["tests"].values()), metric), ""])
     print_table(
         f"{result['dataset']} · {result['method'].upper()} · {result['backbone']} · seed {result['seed']}",
-        ["test environment", LABELS[metric], "largest class (%)"],
+        ["test environment", METRICS.find(metric).title, "largest class (%)"],
         rows,
         note=f"epoch {result['best_epoch']} by {result['selection']} "
         f"({show_score(result['selection_score'], metric)}), {result['seconds']:.1f} s "
@@ -152,7 +153,8 @@ def _show_ensemble(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     if as_json:
         print(json.dumps(result, indent=2))
         return
-    from graphshift.report.tables import LABELS, print_table, show_score
+    from graphshift.data.metrics import METRICS
+    from graphshift.report.tables import print_table, show_score
 
     metric, members = result["metric"], result["members"]
     rows = []
@@ -167,7 +169,7 @@ def _show_ensemble(result: dict[str, Any], folder: Path, as_json: bool) -> None:
         rows.append(["mean", *(show_score(mean, metric) for mean in means)])
     print_table(
         f"{result['dataset']} · {result['method'].upper()} · {result['backbone']} · ensemble of {result['ensemble']}",
-        ["test environment", LABELS[metric], "a member alone, mean"],
+        ["test environment", METRICS.find(metric).title, "a member alone, mean"],
         rows,
         note=f"epochs by {result['selection']}, {result['seconds']:.1f} s",
     )

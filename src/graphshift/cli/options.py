@@ -12,7 +12,7 @@ import typer
 from graphshift.core.errors import GraphshiftError
 
 if typing.TYPE_CHECKING:
-    from graphshift.data.environment import ShiftDataset
+    from graphshift.data.dataset import ShiftDataset
 
 
 Options = Annotated[
@@ -54,9 +54,9 @@ def dataset_options(dataset: str, items: list[str] | None, data_dir: Path | None
     """The dataset\'s options from --option and --data-dir."""
     options = pairs(items, "--option")
     if data_dir is not None:
-        from graphshift.datasets import takes_data_dir
+        from graphshift.datasets import DATASETS
 
-        if not takes_data_dir(dataset):
+        if "data_dir" not in DATASETS.find(dataset).options:
             raise GraphshiftError(f"--data-dir: dataset {dataset!r} is built in and reads no files; leave it out.")
         options["data_dir"] = data_dir
     return options

@@ -142,8 +142,9 @@ def fit_command(dataset: str, settings: Any, option: list[str] | None, data_dir:
 def _show(
     study: Study, found: Mapping[str, Recommendation], size: Size, lines: Mapping[str, str], folder: Path
 ) -> None:
+    from graphshift.data.metrics import METRICS
     from graphshift.report.study_tables import show_difference, show_spread
-    from graphshift.report.tables import LABELS, print_table
+    from graphshift.report.tables import print_table
     from graphshift.studies.recommending import CRITERIA, RULES, differences
     from graphshift.studies.statistics import spread
 
@@ -166,7 +167,7 @@ def _show(
             f"recommended is ahead after a correction for {len(against)} of them (Holm). "
             "Tests are shown and chose nothing."
         )
-        title = f"{summary['dataset']}: {LABELS[metric]}, epoch and setting chosen by {RULES[name]}"
+        title = f"{summary['dataset']}: {METRICS.find(metric).title}, epoch and setting chosen by {RULES[name]}"
         columns = ["arm", heads[name], f"against {simplest} (95 %)", "mean test", "worst test"]
         print_table(title, columns, table, note=note)
         print(f"{CRITERIA[name]}, use {one.reason}.")

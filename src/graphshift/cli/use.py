@@ -1,4 +1,4 @@
-"""``graphshift score``, ``predict`` and ``init``: a saved model at work, and a start for tables of your own."""
+"""``graphshift score`` and ``predict`` use a saved model; ``graphshift init`` starts with tables of your own."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from graphshift.cli.options import DataDir, Force, Json, Options, load_dataset, 
 
 Adapt = Annotated[
     str | None,
-    typer.Option("--adapt", metavar="NAME", help="learn from the unlabelled graph: norm, prior or norm+prior"),
+    typer.Option("--adapt", metavar="norm|prior|norm+prior", help="adapt the model to each graph without its labels"),
 ]
 
 
 def _model_folder(model: Path) -> Path:
-    """A run's model is in a folder of its own, an ensemble's members in several."""
+    """The folder of the model itself: that of a run is inside the run's folder."""
     single = (model / "model" / "model.json").is_file() and not (model / "ensemble.json").is_file()
     return model / "model" if single else model
 
 
 def score(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="a model's folder, or a run's")],
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="a dataset's name, or a TOML file")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="the folder of a model or of a run")],
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="a dataset's name or a TOML file")],
     adapt: Adapt = None,
     option: Options = None,
     data_dir: DataDir = None,
@@ -32,7 +32,7 @@ def score(
 ) -> None:
     """Score a saved model on every environment of a dataset."""
     from graphshift.estimators.loading import load_model
-    from graphshift.report.tables import LABELS, print_table, show_score
+    from graphshift.report.tables import print_table, show_score
 
     loaded = load_model(_model_folder(model))
     data = load_dataset(dataset, option, data_dir)
@@ -48,26 +48,26 @@ def score(
         for role, scores in roles.items()
         for name, value in scores.items()
     ]
-    note = "" if adapt is None else f"adapt {adapt}: the model looked at each graph without its labels."
-    columns = ["role", "environment", LABELS[metric], "largest class (%)"]
+    note = "" if adapt is None else f"adapt {adapt}: the model was adapted to each graph without its labels."
+    columns = ["role", "environment", data.task.scorer.title, "largest class (%)"]
     print_table(f"{model} on {data.name}", columns, rows, note=note)
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="a model's folder, or a run's")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="the folder of a model or of a run")],
     dataset: Annotated[
         str, typer.Argument(metavar="DATASET|NODES", help="a dataset's name, a TOML file, or a table of nodes")
     ],
-    edges: Annotated[Path | None, typer.Argument(metavar="[EDGES]", help="with NODES: a table of edges")] = None,
+    edges: Annotated[Path | None, typer.Argument(metavar="[EDGES]", help="after NODES: a table of edges")] = None,
     *,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.csv", help="where to write")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.csv", help="the file to write")],
     adapt: Adapt = None,
     option: Options = None,
     data_dir: DataDir = None,
     force: Force = False,
     json_: Json = False,
 ) -> None:
-    """Write a prediction for every node as CSV: of a dataset's environments, or of new tables like those trained on."""
+    """Write a prediction for every node as CSV, for a dataset or for new tables with the same columns."""
     from graphshift.estimators.loading import load_model
     from graphshift.fitting.predictions import prediction_table, table_predictions, write_table
 
@@ -85,13 +85,13 @@ def predict(
 
 
 def init(
-    nodes: Annotated[Path, typer.Argument(metavar="NODES", help="your table of nodes: CSV or Parquet")],
-    edges: Annotated[Path, typer.Argument(metavar="EDGES", help="your table of edges")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.toml", help="where to write")] = Path("my.toml"),
-    separator: Annotated[str, typer.Option("--separator", metavar="C", help="between the columns of CSV")] = ",",
+    nodes: Annotated[Path, typer.Argument(metavar="NODES", help="your table of nodes, CSV or Parquet")],
+    edges: Annotated[Path, typer.Argument(metavar="EDGES", help="your table of edges, CSV or Parquet")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.toml", help="the file to write")] = Path("my.toml"),
+    separator: Annotated[str, typer.Option("--separator", metavar="C", help="between the fields of a CSV file")] = ",",
     force: Force = False,
 ) -> None:
-    """Look at your tables and write a commented TOML for `graphshift fit`."""
+    """Guess the columns of your tables and write a commented TOML file for `graphshift fit`."""
     from graphshift.core.storage import write_text
     from graphshift.datasets.tables.describe import describe_tables
 
@@ -99,5 +99,5 @@ def init(
     text = describe_tables(nodes, edges, base=out.parent, separator=separator)
     write_text(out, text)
     if "\nlabel = " not in text:
-        print(f"no column looks like the label: set `label` in {out} first.")
-    print(f"written to {out}: read it, correct what was guessed wrong, then run: graphshift fit {out}")
+        print(f"no column looks like the label: set `label` in {out}.")
+    print(f"written to {out}: check it, then run: graphshift fit {out}")

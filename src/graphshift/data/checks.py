@@ -1,4 +1,4 @@
-"""What may enter: the checks that every graph passes once, and the repairs that are safe."""
+"""The checks and repairs that every graph passes once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def checked_features(name: str, data: Data) -> Tensor | Sparse:
     if not isinstance(x, Tensor):
         raise GraphshiftError(
             f"environment {name!r}: `x` is {type(x).__name__}; expected a [nodes, features] float tensor. For a graph "
-            "without features, a column of ones or the nodes' degrees will do."
+            "without features, use a column of ones or the nodes' degrees."
         )
     if x.dim() != 2 or x.shape[0] == 0 or x.shape[1] == 0:
         raise GraphshiftError(f"environment {name!r}: `x` has shape {list(x.shape)}; expected [nodes, features].")
@@ -128,7 +128,7 @@ def _first_of_each(keys: Tensor) -> tuple[Tensor, Tensor]:
 def _checked_weight(name: str, weight: Any, num_edges: int) -> Tensor:
     if not isinstance(weight, Tensor) or weight.dim() != 1 or weight.shape[0] != num_edges:
         found = list(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
-        raise GraphshiftError(f"environment {name!r}: `edge_weight` is {found}; expected [{num_edges}], one an edge.")
+        raise GraphshiftError(f"environment {name!r}: `edge_weight` is {found}; expected [{num_edges}], one per edge.")
     weight = weight.detach().to(torch.float32)
     bad = ~(torch.isfinite(weight) & (weight > 0))
     if bool(bad.any()):
@@ -154,19 +154,19 @@ def checked_mask(name: str, data: Data, num_nodes: int) -> Tensor:
 
 
 def node_times(data: Data, num_nodes: int) -> Tensor | None:
-    """When each node appeared, if ``time`` says it; PyG's ``time`` may be that of edges too, which is left aside."""
+    """When each node appeared, if ``time`` says it; a ``time`` of edges is ignored."""
     time = data.get("time")
     fits = isinstance(time, Tensor) and time.shape == (num_nodes,) and not time.is_complex()
     return time.detach() if fits else None
 
 
 def checked_labels(name: str, y: Any, mask: Tensor, task: Task) -> Tensor:
-    """The labels of the counted nodes as the task wants them; the others are not looked at."""
+    """The labels of the counted nodes as the task needs them; the others are never used."""
     if isinstance(y, Tensor) and y.dim() == 2 and y.shape[1] == 1:
         y = y.squeeze(1)
     if not isinstance(y, Tensor) or y.shape != mask.shape:
         found = list(y.shape) if isinstance(y, Tensor) else type(y).__name__
-        raise GraphshiftError(f"environment {name!r}: `y` is {found}; expected [{mask.shape[0]}], one label a node.")
+        raise GraphshiftError(f"environment {name!r}: `y` is {found}; expected [{mask.shape[0]}], one label per node.")
     y = y.detach()
     if not task.is_classification:
         y = y.to(torch.float32)

@@ -1,11 +1,10 @@
-"""Everything that enters graphshift is checked here, once: one graph (Environment) and a set of them (ShiftDataset)."""
+"""Environments: one named graph each. Everything that enters graphshift is checked here, once."""
 
 from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -31,17 +30,28 @@ class Environment:
     """One named graph under one distribution, checked and ready to compute with.
 
     Args:
-        name: what to call it in tables and messages.
+        name: its name in tables and messages.
         data: a PyG ``Data`` with ``x`` (``[nodes, features]``, dense or ``torch.sparse``, floating), ``edge_index``
-            (``[2, edges]``, int64) and, unless only predictions are wanted, ``y`` (``[nodes]``). Optional:
-            ``edge_weight`` (``[edges]``, positive), ``mask`` (``[nodes]``, bool): the nodes that count, and ``time``
-            (``[nodes]``): when each appeared, for methods that group nodes by it. Labels outside the mask are never
-            looked at.
-        task: what is predicted; None infers it from ``y`` (see :func:`infer_task`).
+            (``[2, edges]``, int64) and, unless only predictions are wanted, ``y`` (``[nodes]``: int64 classes or
+            floating values). Optional: ``edge_weight`` (``[edges]``, positive); ``mask`` (``[nodes]``, bool), the nodes
+            that count in the loss and the score, by default all; ``time`` (``[nodes]``), when each node appeared, for
+            methods that group nodes by it. Labels outside the mask are never used.
+        task: what is predicted. Default: inferred from ``y``, see :func:`infer_task`.
 
-    Duplicate edges and self-loops are removed with a
-    :class:`~graphshift.core.errors.GraphshiftWarning` that counts them;
-    everything else that does not fit is a :class:`~graphshift.core.errors.GraphshiftError`.
+    Attributes:
+        x: features ``[nodes, features]``, float32, a ``Tensor`` or a :class:`~graphshift.graph.sparse.Sparse`.
+        graph: the edges, a :class:`~graphshift.graph.graph.Graph`.
+        y: labels ``[nodes]``, int64 or float32; None without labels.
+        mask: bool ``[nodes]``.
+        time: ``[nodes]`` or None.
+        task: a :class:`~graphshift.data.tasks.Task`.
+
+    Duplicate edges and self-loops are removed, and a :class:`~graphshift.core.errors.GraphshiftWarning` says how many.
+    Every other mistake in the data is a :class:`~graphshift.core.errors.GraphshiftError`.
+
+    >>> data = Data(x=torch.rand(4, 3), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]), y=torch.tensor([0, 1, 1, 0]))
+    >>> Environment("town", data)
+    Environment('town', 4 nodes, 3 edges, 3 features, 4 counted)
     """
 
     def __init__(self, name: str, data: Data, task: Task | None = None) -> None:
@@ -88,7 +98,7 @@ class Environment:
 
     @property
     def majority(self) -> float | None:
-        """The share of the largest class among the counted nodes: what always answering it would score."""
+        """The share of the largest class among the counted nodes; None in regression."""
         if not self.task.is_classification:
             return None
         return float(torch.bincount(self.labels).max()) / self.labels.numel()
@@ -120,7 +130,7 @@ class Environment:
             raise GraphshiftError(f"environment {self.name!r}: {error}") from None
 
     def fingerprint(self) -> str:
-        """A digest of all that training sees: two environments with the same one are the same."""
+        """A digest of everything that training uses; equal digests mean equal environments."""
         digest = hashlib.blake2b(f"{self.name} {self.task} {self.x.shape}".encode(), digest_size=16)
         values = [self.x.value, self.x.pattern.col] if isinstance(self.x, Sparse) else [self.x]
         for tensor in (*values, self.graph.keys, self.graph.weight, self.mask, self.y, self.time):
@@ -129,14 +139,19 @@ class Environment:
         return digest.hexdigest()
 
     def replace(self, **changes: Any) -> Environment:
-        """A copy with some attributes changed (``name``, ``mask``, ``task``, ``graph``…); nothing is checked again."""
+        """A copy with some attributes changed: ``name``, ``x``, ``graph``, ``mask``, ``time``, ``y`` or ``task``.
+
+        Nothing is checked again.
+        """
         copy = object.__new__(Environment)
-        copy.__dict__.update({k: v for k, v in self.__dict__.items() if k not in ("counted", "labels")})
-        copy.__dict__.update(changes)
+        for part in ("name", "x", "graph", "mask", "time", "y", "task"):
+            setattr(copy, part, changes.pop(part, getattr(self, part)))
+        if changes:
+            raise TypeError(f"an Environment has no {', '.join(changes)}")
         return copy
 
     def without(self, columns: Sequence[int]) -> Environment:
-        """A copy whose features are zero in some columns: what a model that leans on them then loses."""
+        """A copy whose features are zero in some columns: it shows how much a model depends on them."""
         gone = torch.zeros(self.num_features, dtype=torch.bool, device=self.mask.device)
         gone[torch.as_tensor(list(columns), dtype=torch.int64, device=gone.device)] = True
         if isinstance(self.x, Sparse):
@@ -157,49 +172,17 @@ class Environment:
         )
 
 
-@dataclass(frozen=True)
-class ShiftDataset:
-    """Environments in three roles. The dataset owns its split, its task and its metric.
+def check_together(
+    train: Sequence[Environment], others: Sequence[Environment], unlabelled: Sequence[Environment] = (), *, where: str
+) -> None:
+    """Checks that environments fit together: names, numbers of features, tasks, labels and classes.
 
     Args:
-        name: the dataset's name.
-        train: environments to learn from.
-        val: environments to select epochs and settings by; may be empty.
-        tests: environments to report; they never choose anything.
-        defaults: settings that suit this dataset, by name; those of one backbone or method alone go under
-            ``"by_backbone"`` and ``"by_method"``, each by its name.
-        facts: what a maker knows beside the graphs, such as ``{"spurious_columns": [16, 17]}``.
+        train: at least one.
+        others: of validation and tests.
+        unlabelled: those that need no labels.
+        where: what to put before a message.
     """
-
-    name: str
-    train: Sequence[Environment]
-    val: Sequence[Environment] = ()
-    tests: Sequence[Environment] = ()
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for role in ("train", "val", "tests"):
-            object.__setattr__(self, role, tuple(getattr(self, role)))
-        check_together(self.train, [*self.val, *self.tests], where=f"dataset {self.name!r}")
-
-    @property
-    def task(self) -> Task:
-        """What is predicted, and how it is scored."""
-        return self.train[0].task
-
-    @property
-    def environments(self) -> list[Environment]:
-        """All environments: train, val, tests."""
-        return [*self.train, *self.val, *self.tests]
-
-    def __repr__(self) -> str:
-        roles = ", ".join(f"{role} {[e.name for e in getattr(self, role)]}" for role in ("train", "val", "tests"))
-        return f"ShiftDataset({self.name!r}, {self.task.kind}, {self.task.metric}, {roles})"
-
-
-def check_together(train: Sequence[Environment], others: Sequence[Environment], *, where: str) -> None:
-    """Checks what only shows when environments stand side by side: names, widths, tasks, classes, labels."""
     if not train:
         raise GraphshiftError(f"{where}: there is no training environment; at least one is needed.")
     first = train[0]
@@ -209,7 +192,7 @@ def check_together(train: Sequence[Environment], others: Sequence[Environment], 
                 f"{where}: training environment {environment.name!r} has one node; training needs at least two."
             )
     seen: set[str] = set()
-    for environment in [*train, *others]:
+    for environment in [*train, *others, *unlabelled]:
         if environment.name in seen:
             raise GraphshiftError(f"{where}: two environments are called {environment.name!r}; names must differ.")
         seen.add(environment.name)
@@ -223,6 +206,7 @@ def check_together(train: Sequence[Environment], others: Sequence[Environment], 
                 f"{where}: environment {environment.name!r} has {environment.task} and {first.name!r} has "
                 f"{first.task}; give all environments one task."
             )
+    for environment in [*train, *others]:
         if environment.y is None:
             raise GraphshiftError(
                 f"{where}: environment {environment.name!r} has no labels `y`; train, val and tests need them."
@@ -261,13 +245,13 @@ def infer_task(data: Data, mask: Tensor) -> Task:
 def as_environment(
     graph: Environment | Data, task: Task | None = None, name: str = "graph", *, labelled: bool = True
 ) -> Environment:
-    """Takes what a user may pass for a graph: an :class:`Environment` or a PyG ``Data``.
+    """Makes an environment of what a user may pass for a graph: an :class:`Environment` or a PyG ``Data``.
 
     Args:
         graph: what was passed.
         task: what is predicted, where it is known.
         name: for a ``Data``, which has none.
-        labelled: False leaves labels of a ``Data`` aside, for predictions, and a mask that says nothing.
+        labelled: False ignores the labels of a ``Data``, for predictions, and a mask that is empty or not boolean.
     """
     if isinstance(graph, Environment):
         return graph
@@ -280,11 +264,9 @@ def as_environment(
             kept = {"mask": mask} if usable else {}
             graph = Data(x=graph.x, edge_index=graph.edge_index, edge_weight=weight, **kept)
         return Environment(name, graph, task)
-    if isinstance(graph, ShiftDataset):
-        raise GraphshiftError("expected graphs, found a ShiftDataset; pass its parts: data.train, val=data.val.")
     raise GraphshiftError(
-        f"expected an Environment or a torch_geometric.data.Data, found {type(graph).__name__}; "
-        "wrap tensors as Data(x=..., edge_index=..., y=...)."
+        f"expected an Environment or a torch_geometric.data.Data, found {type(graph).__name__}; wrap tensors as "
+        "Data(x=..., edge_index=..., y=...), and pass the parts of a ShiftDataset, such as data.tests."
     )
 
 
@@ -295,8 +277,8 @@ def as_environments(
     *,
     labelled: bool = True,
 ) -> list[Environment]:
-    """Takes one graph or several. Unnamed ones get ``name`` and, if there are several, a number."""
-    if isinstance(graphs, Environment | Data | ShiftDataset) or not isinstance(graphs, Iterable):
+    """The same for one graph or several. A ``Data`` is called ``name``, with a number if there are several."""
+    if isinstance(graphs, Environment | Data) or not isinstance(graphs, Iterable):
         return [as_environment(graphs, task, name, labelled=labelled)]
     result: list[Environment] = []
     for i, graph in enumerate(graphs):

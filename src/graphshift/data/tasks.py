@@ -1,4 +1,4 @@
-"""What is predicted: the loss, the shape of the output and the metric that belong together."""
+"""Tasks: the loss, the shape of a backbone's output, and the metric."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.registry import expected_one_of
 from graphshift.data.metrics import METRICS, Metric
 
 _DEFAULT_METRIC = {"binary": "accuracy", "multiclass": "accuracy", "regression": "mse"}
@@ -16,13 +17,22 @@ _DEFAULT_METRIC = {"binary": "accuracy", "multiclass": "accuracy", "regression":
 
 @dataclass(frozen=True)
 class Task:
-    """One of binary classification, multiclass classification and regression, with its metric.
+    """What is predicted: binary classification, multiclass classification or regression, and the metric.
 
     Args:
         kind: ``"binary"`` (one logit, cross-entropy), ``"multiclass"`` (a logit for each class, cross-entropy) or
             ``"regression"`` (one value, squared error).
         num_classes: 2 for binary; at least 2 for multiclass; 0 for regression.
-        metric: a name from :data:`graphshift.data.metrics.METRICS`; empty for accuracy or, in regression, ``"mse"``.
+        metric: a name from :data:`graphshift.data.metrics.METRICS`. Default: ``"accuracy"``, in regression ``"mse"``.
+
+    >>> task = Task("multiclass", 3)
+    >>> task.metric, task.out_channels
+    ('accuracy', 3)
+    >>> output = torch.tensor([[2.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # of a backbone, [nodes, out_channels]
+    >>> task.predictions(output)
+    tensor([0, 2])
+    >>> task.score(output, torch.tensor([0, 1]))
+    0.5
     """
 
     kind: str
@@ -31,13 +41,13 @@ class Task:
 
     def __post_init__(self) -> None:
         if self.kind not in _DEFAULT_METRIC:
-            raise GraphshiftError(f"task: kind is {self.kind!r}; expected one of {', '.join(_DEFAULT_METRIC)}.")
+            raise GraphshiftError(f"task: kind is {self.kind!r}; {expected_one_of(self.kind, list(_DEFAULT_METRIC))}")
         if not self.metric:
             object.__setattr__(self, "metric", _DEFAULT_METRIC[self.kind])
         fitting = [name for name, metric in METRICS.items() if self.kind in metric.kinds]
         if self.metric not in fitting:
             raise GraphshiftError(
-                f"task: metric is {self.metric!r}; a {self.kind} task takes one of {', '.join(fitting)}."
+                f"task: metric is {self.metric!r}; for a {self.kind} task {expected_one_of(self.metric, fitting)}"
             )
         if self.kind == "binary" and self.num_classes != 2:
             raise GraphshiftError(f"task: a binary task has 2 classes, not {self.num_classes}.")
@@ -96,7 +106,7 @@ class Task:
         return torch.cat([F.logsigmoid(-output), F.logsigmoid(output)], dim=1)
 
     def output_of(self, probabilities: Tensor) -> Tensor:
-        """An output that has these class probabilities: the other way round."""
+        """A backbone output with these class probabilities: the inverse of :meth:`probabilities`."""
         logarithms = probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
         return logarithms if self.kind == "multiclass" else logarithms[:, 1:] - logarithms[:, :1]
 

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.data.tasks import Task
+from graphshift.datasets.base import DATASETS
 from graphshift.datasets.reading.assembly import environment, numbered_edges
 from graphshift.datasets.reading.files import Source, cached, require
 from graphshift.datasets.reading.fixed_csv import Table, read_table
@@ -36,6 +37,14 @@ SOURCES = tuple(
 )
 
 
+@DATASETS.register(
+    "arxiv",
+    summary="computer science papers (169,343) by year; 40 subject areas",
+    shift="temporal",
+    origin="Hu et al. 2020 (Open Graph Benchmark)",
+    sources=SOURCES,
+    figure="tsne",
+)
 def arxiv(*, one_way: bool = False, data_dir: str | Path | None = None) -> ShiftDataset:
     """OGBN-Arxiv by years: to 2011 trains, 2012–14 validates, 2015–16, 2017–18 and 2019–20 test, by accuracy.
 
@@ -78,12 +87,12 @@ def arxiv(*, one_way: bool = False, data_dir: str | Path | None = None) -> Shift
             "epochs": 500,
             "lr": 0.005,
             "weight_decay": 0.0,
-            "explorers": 5,
+            "views": 5,
             "edits_per_node": 1,
             "beta": 0.5,
             "explorer_lr": 0.01,
             "inner_steps": 5,
-            "by_backbone": {"gprgnn": {"num_layers": 2, "explorers": 3, "beta": 1.0, "lr": 0.01, "explorer_lr": 0.001}},
+            "by_backbone": {"gprgnn": {"num_layers": 2, "views": 3, "beta": 1.0, "lr": 0.01, "explorer_lr": 0.001}},
             "by_method": {"erm": {"lr": 0.01}},
         },
         facts={"years": {p.name: (p.first, p.last) for p in PERIODS}, "one_way": one_way},
@@ -121,6 +130,6 @@ def _table(path: Path, columns: dict[str, str], rows: int, counted_in: Path) -> 
     if len(table) != rows:
         raise GraphshiftError(
             f"{path}: found {len(table)} lines; expected {rows}, as in {counted_in.name}; one of the two is damaged: "
-            "get them again."
+            "download them again."
         )
     return table

@@ -13,8 +13,10 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from graphshift.core.errors import GraphshiftWarning
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
+from graphshift.datasets.base import DATASETS
 from graphshift.datasets.reading.files import Source, cached, require
 from graphshift.datasets.reading.fixed_csv import Table, read_table
 from graphshift.datasets.temporal import Period, subgraph
@@ -36,6 +38,14 @@ SOURCES = tuple(
 )
 
 
+@DATASETS.register(
+    "elliptic",
+    summary="Bitcoin transactions in 49 time steps; which are illicit",
+    shift="temporal",
+    origin="Weber et al. 2019 (Kaggle)",
+    sources=SOURCES,
+    figure="rates",
+)
 def elliptic(*, metric: str = "macro_f1", one_way: bool = False, data_dir: str | Path | None = None) -> ShiftDataset:
     """Elliptic: time steps 7–11 train (one environment each), 12–16 validate, 17–49 test in nine groups, T1–T9.
 
@@ -78,7 +88,7 @@ def elliptic(*, metric: str = "macro_f1", one_way: bool = False, data_dir: str |
             "epochs": 200,
             "lr": 0.0002,
             "weight_decay": 0.0,
-            "explorers": 3,
+            "views": 3,
             "edits_per_node": 5,
             "beta": 1.0,
             "explorer_lr": 0.0001,

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.storage import write_text
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.graph.sparse import Sparse
 
 _CHUNK = 1000  # rows
@@ -42,7 +43,7 @@ def export_tables(data: ShiftDataset, folder: Path, advance: Callable[[int], Non
     ``label`` (empty where the node does not count), ``counted`` (0 or 1) and the features ``x0``, ``x1``, …;
     ``edges.csv`` has ``source`` and ``target``, ids both, and ``weight`` if the graphs are weighted. An undirected
     edge has one row, unless another environment is directed. ``dataset.toml`` names these columns as
-    :func:`~graphshift.datasets.tables.from_tables.from_tables` wants them.
+    :func:`~graphshift.datasets.own.from_tables` wants them.
 
     Args:
         data: the dataset.

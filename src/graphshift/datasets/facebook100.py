@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
+from graphshift.datasets.base import DATASETS
 from graphshift.datasets.reading.assembly import binary_features, environment
 from graphshift.datasets.reading.files import Source, cached, data_directory, require
 from graphshift.datasets.reading.mat5 import read_mat5
@@ -59,6 +61,26 @@ _DIGESTS: dict[str, str | None] = {
 }
 
 
+def _source(school: str) -> Source:
+    digest = _DIGESTS.get(school)
+    url = _URL + urllib.parse.quote(f"{school}.mat") if digest else None  # nothing unknown is fetched
+    return Source(f"fb100/{school}.mat", url, digest, home=_HOME)
+
+
+#: The raw files of the paper's 18 schools, and of those that train and validate: the others can be done without.
+SOURCES = tuple(_source(school) for school in _DIGESTS)
+NEEDED = tuple(_source(school) for choice in (*TRAINING.values(), _VALIDATION) for school in choice)
+
+
+@DATASETS.register(
+    "facebook100",
+    summary="friendships at American universities in 2005; gender",
+    shift="cross-domain",
+    origin="Traud et al. 2011",
+    sources=SOURCES,
+    figure="sizes",
+    needed=NEEDED,
+)
 def facebook100(
     training: str | Sequence[str] = "hopkins",
     *,
@@ -90,7 +112,7 @@ def facebook100(
             cache folder, to which missing files are downloaded.
     """
     if unknown_gender not in ("masked", "class0"):
-        raise GraphshiftError(f"facebook100: unknown_gender is {unknown_gender!r}; expected masked or class0.")
+        raise GraphshiftError(f"facebook100: unknown_gender is {unknown_gender!r}; expected one of masked, class0.")
     train_schools = _schools("training", TRAINING.get(training, training) if isinstance(training, str) else training)
     val_schools, test_schools = _schools("val", val), _schools("tests", tests)
     words: list[str] | None = None
@@ -109,7 +131,7 @@ def facebook100(
             f"{data_directory(data_dir) / 'fb100'}: "
             + (f"left out of the tests {', '.join(left_out)}; " if left_out else "")
             + (f"the vocabulary is that of {len(words)} schools; " if len(missing) > len(left_out) else "")
-            + f"get the files from {_HOME}.",
+            + f"download the files from {_HOME}.",
             GraphshiftWarning,
             stacklevel=2,
         )
@@ -139,7 +161,7 @@ def facebook100(
             "epochs": 200,
             "lr": 0.01,
             "weight_decay": 1e-3,
-            "explorers": 3,
+            "views": 3,
             "edits_per_node": 5,
             "beta": 1.0,
             "explorer_lr": 0.005,
@@ -164,17 +186,6 @@ def _schools(option: str, schools: str | Sequence[str]) -> list[str]:
     if not names and option in ("training", "vocabulary"):
         raise GraphshiftError(f"facebook100: {option} names no school; expected one at least.")
     return names
-
-
-def _source(school: str) -> Source:
-    digest = _DIGESTS.get(school)
-    url = _URL + urllib.parse.quote(f"{school}.mat") if digest else None  # nothing unknown is fetched
-    return Source(f"fb100/{school}.mat", url, digest, home=_HOME)
-
-
-#: The raw files of the paper's 18 schools, and of those that train and validate: the others can be done without.
-SOURCES = tuple(_source(school) for school in _DIGESTS)
-NEEDED = tuple(_source(school) for choice in (*TRAINING.values(), _VALIDATION) for school in choice)
 
 
 def _available(

@@ -7,8 +7,9 @@ from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import derive_seed
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.data.tasks import Task
+from graphshift.datasets.base import DATASETS
 from graphshift.datasets.making.random_graphs import edges_within_groups, pareto_weights
 from graphshift.datasets.reading.assembly import environment
 from graphshift.graph.graph import Graph
@@ -16,6 +17,7 @@ from graphshift.graph.graph import Graph
 _COMMUNITIES = 8
 
 
+@DATASETS.register("planted", summary="random graph; spurious features change", shift="planted")
 def planted(
     nodes: int = 2000,
     *,
@@ -89,7 +91,7 @@ def planted(
         val=made[1:2],
         tests=made[2:],
         facts={"spurious_columns": columns},
-        defaults={"epochs": 200, "lr": 0.01, "explorers": 3, "edits_per_node": 1, "beta": 1.0, "explorer_lr": 0.005},
+        defaults={"epochs": 200, "lr": 0.01, "views": 3, "edits_per_node": 1, "beta": 1.0, "explorer_lr": 0.005},
     )
 
 

@@ -1,4 +1,4 @@
-"""``planted-structure``: the edges are what is spurious. The shift that editing edges is made for."""
+"""``planted-structure``: the edges are what is spurious. Editing edges is meant for this shift."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import torch
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import derive_seed
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.data.tasks import Task
+from graphshift.datasets.base import DATASETS
 from graphshift.datasets.making.random_graphs import edges_within_groups, pareto_weights
 from graphshift.datasets.reading.assembly import environment
 from graphshift.graph.graph import Graph
 
 
+@DATASETS.register("planted-structure", summary="random graphs; homophily falls to 0 over the tests", shift="planted")
 def planted_structure(
     nodes: int = 2000,
     *,
@@ -81,7 +83,7 @@ def planted_structure(
             "backbone": "sage",
             "epochs": 200,
             "lr": 0.01,
-            "explorers": 3,
+            "views": 3,
             "edits_per_node": 5,
             "beta": 1.0,
             "explorer_lr": 0.005,

@@ -13,8 +13,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
+from graphshift.datasets.base import DATASETS
 from graphshift.datasets.reading.files import Source
 from graphshift.datasets.reading.planetoid import planetoid_graph, planetoid_sources
 from graphshift.datasets.temporal import Period, inductive_environments
@@ -25,7 +27,7 @@ _CLASSES = 3
 _YEARS = f"{_NAME}/raw/node_year.npy"
 
 #: PubMed's files: Planetoid's eight, and the year of every node.
-PUBMED_SOURCES = [
+SOURCES = [
     *planetoid_sources(
         "pubmed",
         f"{_NAME}/raw",
@@ -49,6 +51,14 @@ PUBMED_SOURCES = [
 ]
 
 
+@DATASETS.register(
+    "pubmed-temporal",
+    summary="papers (19,717) on diabetes by year; its type",
+    shift="temporal",
+    origin="Yang et al. 2016 (Planetoid); years: Passos et al. 2024",
+    sources=SOURCES,
+    figure="tsne",
+)
 def pubmed_temporal(
     *,
     train_until: int = 1992,
@@ -56,10 +66,10 @@ def pubmed_temporal(
     test_until: int | Sequence[int] = (2001, 2005, 2010),
     data_dir: str | Path | None = None,
 ) -> ShiftDataset:
-    """PubMed's 19,717 papers on diabetes by year of publication, 1964–2010: learn from the past, answer for later.
+    """PubMed's 19,717 papers on diabetes by year of publication, 1964–2010: earlier ones train, later ones test.
 
     Every graph is induced by all papers up to its last year (inductive); only the papers of its own period count.
-    The task is the type of diabetes, out of three; the metric is accuracy. ``facts["periods"]`` shows what moves: the
+    The task is the type of diabetes, out of three; the metric is accuracy. ``facts["periods"]`` shows what shifts: the
     counted papers' class shares, their mean degree and the distance of their mean features from the training period's.
 
     Args:
@@ -69,7 +79,7 @@ def pubmed_temporal(
         data_dir: the folder of raw files; None for ``$GRAPHSHIFT_DATA`` or the user's cache.
     """
     cuts = _checked_cuts(train_until, val_until, test_until)
-    raw, files = planetoid_graph(_NAME, "pubmed", PUBMED_SOURCES, data_dir)
+    raw, files = planetoid_graph(_NAME, "pubmed", SOURCES, data_dir)
     year = _read_years(files[_YEARS], raw.y.numel())
     data = Data(x=raw.x, edge_index=raw.edge_index, y=raw.y, mask=raw.y >= 0)
     whole = Environment(_NAME, data, Task("multiclass", _CLASSES))
@@ -88,7 +98,7 @@ def pubmed_temporal(
             "weight_decay": 1e-3,
             "hidden_channels": 32,
             "num_layers": 2,
-            "explorers": 3,
+            "views": 3,
             "edits_per_node": 3,
             "beta": 1.0,
             "explorer_lr": 0.005,
@@ -118,7 +128,7 @@ def _read_years(file: Path, nodes: int) -> Tensor:
             year = np.load(stream, allow_pickle=False)
     except Exception as error:  # a damaged header raises almost anything
         raise GraphshiftError(
-            f"{file}: this is not a whole .npy of numbers ({error}); the file is damaged. Get it again."
+            f"{file}: this is not a whole .npy of numbers ({error}); the file is damaged. Download it again."
         ) from None
     if not isinstance(year, np.ndarray) or year.dtype.kind not in "iu" or year.shape != (nodes,):
         found = f"{year.dtype} {list(year.shape)}" if isinstance(year, np.ndarray) else "an archive of arrays"

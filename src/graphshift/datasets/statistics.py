@@ -8,7 +8,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 

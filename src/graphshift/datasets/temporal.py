@@ -30,18 +30,18 @@ class Period(NamedTuple):
 def inductive_environments(whole: Environment, time: Tensor, periods: Sequence[Period]) -> list[Environment]:
     """One environment for each period: the graph as it stood at the period's end, counting the period's own nodes.
 
-    Nobody sees the future: an environment is induced by the nodes with ``time <= period.last``, in their old order,
-    and no edge from a later node is left. Of these, the nodes in the period that count in ``whole`` count. They keep
-    their time: that of ``whole`` where it has one, such as the day of what ``time`` knows by the year.
+    No graph contains the future: it is induced by the nodes with ``time <= period.last``, in their old order, without
+    edges from later nodes. Of these, the nodes in the period that count in ``whole`` count. They keep their time: that
+    of ``whole`` where it has one, such as the day of what ``time`` knows by the year.
 
     Args:
         whole: the graph with all nodes, of which ``x`` (dense or sparse), edges, labels and mask are taken.
         time: of each node, ``[nodes]``; numbers without NaN.
-        periods: in order of time and without overlap, so that no node counts twice. Plain tuples will do.
+        periods: in order of time and without overlap, so that no node counts twice. Plain tuples work too.
     """
     if time.shape != (whole.num_nodes,):
         raise GraphshiftError(
-            f"{whole.name}: `time` has shape {list(time.shape)}; expected [{whole.num_nodes}], one a node."
+            f"{whole.name}: `time` has shape {list(time.shape)}; expected [{whole.num_nodes}], one for each node."
         )
     if bool(time.isnan().any()):
         node = int(time.isnan().nonzero()[0])

@@ -26,7 +26,8 @@ from graphshift.core.hparams import hparam, hparams_of, refuse_renamed
 from graphshift.core.randomness import isolated
 from graphshift.core.registry import Registry
 from graphshift.core.storage import write_json, write_tensors
-from graphshift.data.environment import Environment, ShiftDataset, as_environments, check_together
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment, as_environments, check_together
 from graphshift.data.tasks import Task
 from graphshift.estimators.adaptation import Calibration, calibrated_to, parts_of, reweighted
 from graphshift.estimators.checking import checked

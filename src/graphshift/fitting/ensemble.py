@@ -9,7 +9,7 @@ from typing import Any
 from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.storage import read_json, write_json
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets import load
 from graphshift.estimators import make_estimator
 from graphshift.estimators.ensemble import note_ensemble

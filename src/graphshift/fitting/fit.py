@@ -19,7 +19,7 @@ from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.hparams import hparams_of
 from graphshift.core.storage import read_json, write_json
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets import load
 from graphshift.estimators import Estimator, make_estimator
 from graphshift.fitting.memory import (

@@ -9,7 +9,7 @@ import pandas as pd
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.storage import write_text
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets.tables.preparation import load_preparation
 from graphshift.estimators import Predictor
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.extras import require_extra
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.graph.sparse import Sparse
 from graphshift.report.figures import COLOURS, new_figure
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from graphshift.data.metrics import METRICS
 from graphshift.report.figures import COLOURS, can_draw, new_figure, plain, save_both
 from graphshift.report.study_tables import rule_label
-from graphshift.report.tables import LABELS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,8 +48,8 @@ class _Style:
 
     def __init__(self, summary: Summary) -> None:
         self.arms = list(dict.fromkeys(arm["arm"] for arm in summary["arms"]))
-        self.scale = 100 if "%" in LABELS[summary["metric"]] else 1
-        self.label = LABELS[summary["metric"]]
+        metric = METRICS.find(summary["metric"])
+        self.scale, self.label = metric.scale, metric.title
 
     def of(self, arm: str) -> dict[str, Any]:
         i = self.arms.index(arm)

@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graphshift.estimators.settings import idle_settings
+from graphshift.data.metrics import METRICS
+from graphshift.estimators.settings import has_setting
 from graphshift.report.page import Block, Code, Details, Facts, Figure, Points, Section, Table, Text, page
 from graphshift.report.study_tables import StudyTable, main_tables, rule_label, show_budget, show_settings, study_tables
-from graphshift.report.tables import LABELS
 from graphshift.studies import NOT_ALLOWED, Difference
-from graphshift.studies.statistics import unit_of
 
 Summary = Mapping[str, Any]
 
@@ -87,7 +86,8 @@ def _headline(summary: Summary) -> str:
             f"{by}No arm is ahead of {against} beyond chance in the mean test score; "
             f"{len(behind)} of {len(found)} {_be(len(behind))} behind."
         )
-    best = max(ahead, key=lambda difference: difference.mean).sentence(*unit_of(summary["metric"]))
+    metric = METRICS.find(summary["metric"])
+    best = max(ahead, key=lambda difference: difference.mean).sentence(metric.scale, metric.unit)
     if len(found) == 1:
         return by + best
     numbers = {"ahead": len(ahead), "behind": len(behind), "undecided": len(found) - len(ahead) - len(behind)}
@@ -114,11 +114,11 @@ def _main_first(summary: Summary) -> list[str]:
 
 
 def _compared(summary: Summary, plan: Mapping[str, Any]) -> list[Block]:
-    counts, tests, better = summary["counts"], summary["tests"], "higher" if summary["higher_is_better"] else "lower"
+    counts, tests, metric = summary["counts"], summary["tests"], METRICS.find(summary["metric"])
     options = f" with {show_settings(summary['options'])}" if summary["options"] else ""
     pairs = {
         "Dataset": summary["dataset"] + options,
-        "Metric": f"{LABELS[summary['metric']]}; {better} is better",
+        "Metric": f"{metric.title}; {'higher' if metric.higher_is_better else 'lower'} is better",
         "Arms": "; ".join(
             arm["name"] + (f" (against {arm['baseline']})" if arm["baseline"] else "") for arm in plan["arms"]
         ),
@@ -170,7 +170,7 @@ def _scores(summary: Summary) -> list[Block]:
 
 def _best(summary: Summary, rule: str) -> list[int]:
     """The row of the arm with the best mean test score, if the rule is allowed and the arm's lead is beyond chance."""
-    arms, sign = _of_rule(summary, rule), 1 if summary["higher_is_better"] else -1
+    arms, sign = _of_rule(summary, rule), METRICS.find(summary["metric"]).sign
     scored = [i for i, arm in enumerate(arms) if arm["mean_test"]["mean"] is not None]
     if not scored or not arms[0]["allowed"]:
         return []
@@ -244,8 +244,8 @@ def _complete(plan: Mapping[str, Any]) -> StudyTable:
 
 def _setting(arm: Mapping[str, Any], name: str) -> str:
     complete = arm["complete"]
-    value = complete[name]
-    if name in idle_settings(complete["method"], complete["explorer"]) or value is None or value == {}:
+    value = complete.get(name)
+    if value is None or value == {} or not has_setting(name, complete):
         return "–"
     if name in arm["space"] and arm["trials"]:
         return f"{{{', '.join(map(str, arm['space'][name]))}}}"

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphshift.report.tables import LABELS, print_table, show_score
+from graphshift.data.metrics import METRICS
+from graphshift.report.tables import print_table, show_score
 from graphshift.studies import NOT_ALLOWED
 
 Summary = Mapping[str, Any]
@@ -70,7 +71,7 @@ def _scores(summary: Summary, rule: str) -> StudyTable:
     ]
     columns += [*(["gap closed"] if with_gap else []), "failed"]
     return StudyTable(
-        f"{summary['dataset']}: {LABELS[metric]}, epoch and setting chosen by {rule_label(summary, rule)}",
+        f"{summary['dataset']}: {METRICS.find(metric).title}, epoch and setting chosen by {rule_label(summary, rule)}",
         columns,
         rows,
         _note(summary, own),
@@ -128,7 +129,7 @@ def _side_by_side(summary: Summary) -> StudyTable:
         for name in names
     ]
     heads = [f"{kind} test, {rule_label(summary, rule)}" for rule in rules for kind in ("mean", "worst")]
-    return StudyTable(f"{summary['dataset']}: {LABELS[metric]} by selection rule", ["arm", *heads], rows)
+    return StudyTable(f"{summary['dataset']}: {METRICS.find(metric).title} by selection rule", ["arm", *heads], rows)
 
 
 def _environments(summary: Summary, rule: str) -> StudyTable:
@@ -147,7 +148,9 @@ def _environments(summary: Summary, rule: str) -> StudyTable:
     note = (
         "in-domain limit: ERM cross-validated on each test graph's own labels (5 folds)." if summary["limits"] else ""
     )
-    title = f"{summary['dataset']}: {LABELS[metric]} by test environment, chosen by {rule_label(summary, rule)}"
+    title = (
+        f"{summary['dataset']}: {METRICS.find(metric).title} by test environment, chosen by {rule_label(summary, rule)}"
+    )
     return StudyTable(title, ["arm", *summary["tests"]], rows, note)
 
 
@@ -207,15 +210,16 @@ def show_spread(both: Mapping[str, Any], metric: str) -> str:
         return "–"
     if both["std"] is None:  # of one run
         return show_score(both["mean"], metric)
-    scale = 100 if "%" in LABELS[metric] else 1
-    return f"{show_score(both['mean'], metric)} ± {scale * both['std']:.{1 if scale == 100 else 4}f}"
+    found = METRICS.find(metric)
+    return f"{found.show(both['mean'])} ± {found.scale * both['std']:.{found.digits}f}"
 
 
 def show_difference(difference: Mapping[str, Any] | None, metric: str) -> list[str]:
     """The difference with its interval, its p value, and pairs won, tied and lost."""
     if difference is None:
         return ["–", "–", "–"]
-    scale, digits = (100, 1) if "%" in LABELS[metric] else (1, 4)
+    found = METRICS.find(metric)
+    scale, digits = found.scale, found.digits
     text = f"{scale * difference['mean']:+.{digits}f}"
     if difference["low"] is not None:
         text += f" [{scale * difference['low']:+.{digits}f}, {scale * difference['high']:+.{digits}f}]"

@@ -9,22 +9,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-#: What metrics are called in tables and figures, with their units.
-LABELS = {
-    "accuracy": "accuracy (%)",
-    "roc_auc": "ROC-AUC (%)",
-    "macro_f1": "macro-F1 (%)",
-    "f1": "F1 (%)",
-    "mse": "squared error",
-    "r2": "R²",
-}
+from graphshift.data.metrics import METRICS
 
 
 def show_score(value: float | None, metric: str) -> str:
-    """A score as people write it: shares as per cent."""
-    if value is None:
-        return "–"
-    return f"{100 * value:.1f}" if "%" in LABELS[metric] else f"{value:.4g}"
+    """A score as its metric shows it."""
+    return METRICS.find(metric).show(value)
 
 
 def print_table(

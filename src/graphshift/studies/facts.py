@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,8 @@ import torch
 from graphshift.backbones import BACKBONES
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import isolated
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.metrics import METRICS
 from graphshift.datasets import DATASETS, load
 from graphshift.estimators import EERM, make_model, new_backbone
@@ -146,8 +146,8 @@ def check_data_seeds(plan: Plan) -> None:
     """Refuses data seeds for a dataset that is not made from one, or that has its seed fixed."""
     if plan.data_seeds is None:
         return
-    if plan.dataset in DATASETS and "seed" not in inspect.signature(DATASETS[plan.dataset]).parameters:
-        made = [name for name, make in DATASETS.items() if "seed" in inspect.signature(make).parameters]
+    if plan.dataset in DATASETS and "seed" not in DATASETS[plan.dataset].options:
+        made = [name for name, entry in DATASETS.items() if "seed" in entry.options]
         raise GraphshiftError(
             f"data_seeds: dataset {plan.dataset!r} is not made from a seed; leave them out ({', '.join(made)} are)."
         )
@@ -157,8 +157,8 @@ def check_data_seeds(plan: Plan) -> None:
 
 def own_seed(plan: Plan) -> int | None:
     """The seed that the data are made from when the plan names none."""
-    parameters = inspect.signature(DATASETS[plan.dataset]).parameters
-    return plan.options.get("seed", parameters["seed"].default) if "seed" in parameters else None
+    options = DATASETS[plan.dataset].options
+    return plan.options.get("seed", options["seed"].default) if "seed" in options else None
 
 
 def _shape(environment: Environment) -> dict[str, Any]:

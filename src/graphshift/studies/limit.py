@@ -11,7 +11,8 @@ import torch
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.estimators import make_model
 from graphshift.estimators.settings import validated
 from graphshift.studies.jobs import Job

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.estimators import make_model
 from graphshift.studies.facts import Facts
 from graphshift.studies.plan import Arm, Plan

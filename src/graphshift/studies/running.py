@@ -15,7 +15,7 @@ import torch
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.progress import error_console
 from graphshift.core.storage import read_json, write_json
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.fitting.fit import locked
 from graphshift.studies.facts import Facts, check, check_data_seeds, load_data
 from graphshift.studies.folder import open_folder, plan_json

@@ -11,14 +11,6 @@ from scipy import stats
 
 from graphshift.data.metrics import METRICS
 
-#: Metrics that are shares; people write them as per cent and their differences as points.
-_SHARES = ("accuracy", "roc_auc", "macro_f1", "f1")
-
-
-def unit_of(metric: str) -> tuple[float, str]:
-    """What to multiply a score's difference by, and what to call it then."""
-    return (100.0, "points") if metric in _SHARES else (1.0, "")
-
 
 def variant_name(arm: str, members: int, way: str | None) -> str:
     """What an arm is called as an ensemble, and when it uses the unlabelled tests."""

@@ -9,11 +9,12 @@ from statistics import fmean
 from typing import Any
 
 from graphshift._version import __version__
+from graphshift.data.metrics import METRICS
 from graphshift.studies.facts import Facts
 from graphshift.studies.gap import closed, limits_of
 from graphshift.studies.jobs import Agenda, Records
 from graphshift.studies.plan import NOT_ALLOWED, Arm, Plan
-from graphshift.studies.statistics import Difference, compare, flat, share_a_pair, spread, unit_of, variant_name
+from graphshift.studies.statistics import Difference, compare, flat, share_a_pair, spread, variant_name
 from graphshift.studies.tuning import tried
 
 
@@ -143,13 +144,13 @@ def _gap(
 
 def _sentences(entry: Mapping[str, Any], facts: Facts, plan: Plan) -> list[dict[str, Any]]:
     """Who is ahead, in words, for both scores."""
-    scale, unit = unit_of(facts.metric)
+    metric = METRICS.find(facts.metric)
     rule = entry["selection"] + ("" if entry["allowed"] else f" ({NOT_ALLOWED})")
     prefix = "" if plan.selections == ("val",) else f"By {rule}: "
     found = []
     for difference in entry["difference"].values():
         if difference is not None:
-            text = Difference(**difference).sentence(scale, unit)
+            text = Difference(**difference).sentence(metric.scale, metric.unit)
             found.append({"arm": entry["arm"], "selection": entry["selection"], "text": prefix + text})
     return found
 

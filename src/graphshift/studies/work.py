@@ -16,7 +16,7 @@ import torch
 from graphshift._version import __version__
 from graphshift.backbones.batchnorm import batch_norms
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.estimators import Ensemble, Model, make_model
 from graphshift.estimators.adaptation import parts_of
 from graphshift.estimators.predictor import Predictor

@@ -10,7 +10,7 @@ import pytest
 
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError
-from graphshift.datasets.catalogue import entry
+from graphshift.datasets import DATASETS
 from graphshift.explorers import EXPLORERS
 from graphshift.lab.bench.bars import start
 from graphshift.lab.bench.bench import Bench
@@ -130,7 +130,7 @@ def test_pyg_without_data_has_the_planted_graph(bench: Bench) -> None:
 
 
 def test_data_count_as_there_when_all_their_files_are(bench: Bench, tmp_path: Path) -> None:
-    sources = entry("cora").sources
+    sources = DATASETS["cora"].sources
     for source in sources:
         assert not bench.has_data("cora")
         (tmp_path / source.path).parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from graphshift.lab.demo.figure import draw_demo
-from graphshift.report.tables import LABELS
 
 
 def records(
@@ -50,7 +49,7 @@ def test_every_arm_is_drawn_with_its_means(drawn: list[Figure], tmp_path: Path) 
     assert lines["EERM"] == pytest.approx([61, 42])
     assert lines["always the largest class"] == pytest.approx([25, 35])
     assert figure.get_suptitle() == "a title"
-    assert left.get_ylabel() == LABELS["accuracy"]
+    assert left.get_ylabel() == "accuracy (%)"
     points = sorted(float(y) for c in right.collections if hasattr(c, "get_offsets") for _, y in c.get_offsets() if y)
     expected = sorted(100 * r[key] for r in records() for key in ("mean", "worst"))
     assert all(any(abs(point - e) < 1e-6 for point in points) for e in expected)

@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 
 import pytest
 
-from graphshift.datasets.catalogue import CATALOGUE
+from graphshift.datasets import DATASETS
 from graphshift.lab.paper import Experiment, Published, Size
 from graphshift.lab.paper import tables as paper_tables
 from graphshift.lab.paper.reproducing import Finished, absent, finished, run_experiment
@@ -155,14 +155,14 @@ def test_a_size_is_run_as_such(tmp_path: Path) -> None:
 
 def test_data_that_are_absent_say_so(tmp_path: Path) -> None:
     assert absent("planted", tmp_path) is None
-    files = len(CATALOGUE["elliptic"].sources)
+    files = len(DATASETS["elliptic"].sources)
     why = absent("elliptic", tmp_path)
     assert why is not None
     assert why.startswith(f"{files} of {files} files of elliptic are not in {tmp_path} (as elliptic")
     assert "`graphshift data fetch elliptic`" in why
     for dataset, left_out, enough in (("twitch", 1, False), ("facebook100", 2, True)):
         assert absent(dataset, tmp_path) is not None
-        sources = sorted(CATALOGUE[dataset].sources, key=lambda s: "Penn94" in s.path or "Texas80" in s.path)
+        sources = sorted(DATASETS[dataset].sources, key=lambda s: "Penn94" in s.path or "Texas80" in s.path)
         for source in sources[:-left_out]:
             (tmp_path / source.path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / source.path).write_text("")

@@ -48,7 +48,7 @@ def read_npz(file: Path) -> RawGraph:
     except Exception as error:  # damaged archives raise almost anything: zip, zlib, struct, numpy, memory
         raise GraphshiftError(
             f"{file}: this is not a whole .npz of plain arrays ({type(error).__name__}: {error}); the file is damaged. "
-            "Delete it and get it again."
+            "Delete it and download it again."
         ) from None
     shapes = {}
     for kind in ("adj", "attr"):

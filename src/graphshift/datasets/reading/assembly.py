@@ -56,7 +56,7 @@ def numbered_edges(table: Table, columns: tuple[str, str], nodes: int, *, one_wa
 
 
 def environment(name: str, x: Tensor, y: Tensor, graph: Graph, task: Task, mask: Tensor | None = None) -> Environment:
-    """An environment around a graph whose keys are known to be right; everything else is checked as ever.
+    """An environment around a graph whose keys are known to be right; everything else is checked as usual.
 
     Sorting the edges of all Facebook schools anew takes seconds, reading their sorted keys a fraction of one.
 

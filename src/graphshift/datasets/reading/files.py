@@ -1,4 +1,4 @@
-"""Raw files and parsed data: where they are, how missing ones are fetched, and a cache so that they parse once."""
+"""Raw files and parsed data: where they are, how missing ones are downloaded, and the cache of what was parsed."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def require(dataset: str, sources: Sequence[Source], data_dir: str | Path | None
             problems.append(f"  {source.path}: {reason}\n    from: {origin}\n    put it at: {target}")
     if problems:
         raise GraphshiftError(
-            f"dataset {dataset!r}: {len(problems)} of {len(sources)} files are missing in {folder}. Get them by hand "
-            "as listed, or name the folder that has them (`data_dir`, --data-dir or $GRAPHSHIFT_DATA).\n"
+            f"dataset {dataset!r}: {len(problems)} of {len(sources)} files are missing in {folder}. Download them by "
+            "hand as listed, or name the folder that has them (`data_dir`, --data-dir or $GRAPHSHIFT_DATA).\n"
             + "\n".join(problems)
         )
     return files

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from graphshift.core.errors import GraphshiftError
 
 _KINDS = {"int64": "a whole number", "float32": "a number", "str": "text"}
-_DAMAGED = "the file is damaged or another one; get it again."
+_DAMAGED = "the file is damaged or a different file; download it again."
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _first_line(path: Path, columns: Mapping[str, str], header: bool) -> list[st
     with _open(path) as stream:
         first = next(csv.reader(stream), None)
     if first is None:
-        raise GraphshiftError(f"{path}: the file is empty; get it again.")
+        raise GraphshiftError(f"{path}: the file is empty; download it again.")
     if not header:
         if len(first) != len(columns):
             raise GraphshiftError(f"{path}: line 1 has {len(first)} fields; expected {len(columns)}; {_DAMAGED}")

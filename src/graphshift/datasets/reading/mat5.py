@@ -64,7 +64,7 @@ def read_mat5(path: Path, names: Collection[str]) -> dict[str, Any]:
             variable = f"what follows `{name}`"
     except _DamagedError as error:
         raise GraphshiftError(
-            f"{path}: {variable} cannot be read: {error}; the file is damaged or another one; get it again."
+            f"{path}: {variable} cannot be read: {error}; the file is damaged or a different file; download it again."
         ) from None
     missing = [name for name in names if name not in found]
     if missing:

@@ -160,14 +160,14 @@ def _unpickled(file: Path, kind: type) -> Any:
     except _RefusedError as error:
         raise GraphshiftError(
             f"{file}: the pickle asks for {error}, which no Planetoid file needs; nothing of it was run. Do not trust "
-            "this file: get it again from its home."
+            "this file: download it again."
         ) from None
     except OSError as error:
         raise GraphshiftError(f"{file}: cannot be read: {error.strerror}.") from None
     except Exception as error:  # a damaged pickle raises almost anything
         raise GraphshiftError(
             f"{file}: this is not a whole pickle ({type(error).__name__}: {error}); the file is truncated or damaged. "
-            "Delete it and get it again."
+            "Delete it and download it again."
         ) from None
     if rest:
         raise GraphshiftError(f"{file}: {rest} bytes follow the end of the pickle; the file is damaged.")
@@ -179,7 +179,7 @@ def _unpickled(file: Path, kind: type) -> Any:
 
 
 def _swapped(file: Path, found: str) -> NoReturn:
-    raise GraphshiftError(f"{file}: {found}. The file is damaged or stands in another one's place; get it again.")
+    raise GraphshiftError(f"{file}: {found}. The file is damaged, or files were swapped; download it again.")
 
 
 def _array(file: Path, field: str, content: Any) -> np.ndarray:
@@ -195,7 +195,8 @@ def _array(file: Path, field: str, content: Any) -> np.ndarray:
     except Exception as error:  # the state is whatever the file says
         why = f"{type(error).__name__} {error}".strip()
         raise GraphshiftError(
-            f"{file}: {field} is not a whole array of numbers ({why}); the file is damaged. Delete it and get it again."
+            f"{file}: {field} is not a whole array of numbers ({why}); the file is damaged. Delete it and download it "
+            "again."
         ) from None
 
 

@@ -74,13 +74,13 @@ def checked_csr(where: str, data: np.ndarray, indices: np.ndarray, indptr: np.nd
         if part.ndim != 1 or part.dtype.kind not in ("iu" if name != "data" else "iufb"):
             raise GraphshiftError(
                 f"{where}: `{name}` is {part.dtype} of shape {list(part.shape)}; expected a row of "
-                f"{'numbers' if name == 'data' else 'integers'}. The file is damaged or another one."
+                f"{'numbers' if name == 'data' else 'integers'}. The file is damaged or a different file."
             )
     indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)  # unsigned differences are never negative
     if indptr.size != rows + 1 or indptr[0] != 0 or indptr[-1] != indices.size or bool((np.diff(indptr) < 0).any()):
         raise GraphshiftError(
             f"{where}: `indptr` ({indptr.size} entries, from {indptr[:1].tolist()} to {indptr[-1:].tolist()}) does not "
-            f"describe {rows} rows of {indices.size} entries. The file is damaged or another one."
+            f"describe {rows} rows of {indices.size} entries. The file is damaged or a different file."
         )
     if data.size != indices.size:
         raise GraphshiftError(f"{where}: {data.size} values for {indices.size} columns; the file is damaged.")
@@ -89,7 +89,7 @@ def checked_csr(where: str, data: np.ndarray, indices: np.ndarray, indptr: np.nd
         row = int(np.searchsorted(indptr, outside[0], side="right")) - 1
         raise GraphshiftError(
             f"{where}: row {row} has an entry in column {indices[outside[0]]}; expected 0…{columns - 1}. "
-            "The file is damaged or another one."
+            "The file is damaged or a different file."
         )
     infinite = np.flatnonzero(~np.isfinite(data))
     if infinite.size:
@@ -101,7 +101,7 @@ def checked_csr(where: str, data: np.ndarray, indices: np.ndarray, indptr: np.nd
 
 
 def undirected_edges(source: Tensor, target: Tensor, num_nodes: int) -> Tensor:
-    """Both directions of every edge once, sorted by target; self-loops and repetitions go without a word.
+    """Both directions of every edge once, sorted by target; self-loops and repetitions are removed silently.
 
     Citation files list an edge at both of its ends, some of them twice, so repetitions there mean nothing.
     """

@@ -7,22 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import ShiftDataset
-from graphshift.datasets.tables.from_tables import from_tables
 from graphshift.datasets.tables.options import checked_options
 
 
-def dataset_from_toml_table(table: Mapping[str, Any], base: str | Path, *, where: str = "[data] ") -> ShiftDataset:
-    """Makes the dataset that a TOML file describes. Args: see :func:`options_from_toml_table`."""
-    return from_tables(**options_from_toml_table(table, base, where=where))
-
-
 def options_from_toml_table(table: Mapping[str, Any], base: str | Path, *, where: str = "[data] ") -> dict[str, Any]:
-    """Checks the table and gives it as the arguments of :func:`~graphshift.datasets.tables.from_tables.from_tables`.
+    """Checks the table and gives it as the arguments of :func:`~graphshift.datasets.own.from_tables`.
 
     Args:
         table: the file's ``[data]``: ``nodes``, ``edges`` and the options of
-            :func:`~graphshift.datasets.tables.from_tables.from_tables`.
+            :func:`~graphshift.datasets.own.from_tables`.
         base: the folder that the paths are relative to: the TOML file's own.
         where: what to put before messages about the options, such as the file's name.
     """

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.data.metrics import METRICS
 from graphshift.datasets.tables.files import Source, Table, is_number, plain_text, read_table, shown
 
 _IDS = ("id", "node", "node_id", "nodeid", "name", "key", "user", "user_id", "account", "uid")
@@ -46,7 +47,7 @@ class _Guess(NamedTuple):
 
 
 def describe_tables(nodes: Source, edges: Source, *, base: str | Path | None = None, separator: str = ",") -> str:
-    """Looks at a node and an edge table and writes a commented TOML that ``graphshift fit`` takes.
+    """Guesses the roles of the columns of two tables and writes a commented TOML file for ``graphshift fit``.
 
     Args:
         nodes: a path to CSV or Parquet.
@@ -60,9 +61,9 @@ def describe_tables(nodes: Source, edges: Source, *, base: str | Path | None = N
     if guess.environments:  # names stay as they are written: 007 is not 7
         node_table = read_table(nodes, "node", text=[guess.environments], separator=separator)
     lines = [
-        "# graphshift: what to learn, from which tables. Check the guesses, then: graphshift fit THIS_FILE",
+        "# graphshift: what to learn from which tables. Check the guesses, then run: graphshift fit THIS_FILE",
         "",
-        'method = "eerm"    # or "erm", the baseline; every other setting of a fit may stand here as well',
+        'method = "eerm"    # or "erm", the baseline; any other option of `graphshift fit` can be set here',
         "seed = 0",
         "",
         "[data]",
@@ -166,12 +167,12 @@ def _label_lines(nodes: Table, guess: _Guess) -> list[str]:
             "# What to predict: no column looks like it. Name one; nodes without a value are unlabelled.",
             '# label = "…"',
         ]
-    count = nodes.frame[guess.label].nunique()
+    count, names = nodes.frame[guess.label].nunique(), list(METRICS)
     return [
         _comment(f" What to predict ({count} distinct values); nodes without a value stay in the graph, unlabelled."),
         f"label = {_toml(guess.label)}",
         '# task = "multiclass"    # or "binary", "regression"; decided by the labels unless given',
-        '# metric = "accuracy"    # or "roc_auc", "f1", "macro_f1"; for regression "mse", "r2"',
+        _comment(f' metric = "{names[0]}"    # or {", ".join(names[1:])}; each fits some tasks'),
     ]
 
 

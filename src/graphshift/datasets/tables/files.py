@@ -1,4 +1,4 @@
-"""Node and edge tables as users have them (CSV, Parquet, pandas), read so that nothing is guessed behind their back.
+"""Node and edge tables as users have them (CSV, Parquet, pandas), read without silent guesses.
 
 Ids and names of environments stay text in a CSV, so ``007`` is not ``7``; ``NA`` is missing among numbers and a word
 among words (a country code, say). Rows are counted from 1 below the header, in every message.
@@ -111,7 +111,7 @@ def plain_text(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value for a message: text in quotes, and nothing endless."""
+    """A value for a message: text in quotes, long values cut."""
     text = str(value) if len(str(value)) <= 80 else str(value)[:77] + "…"
     return repr(text) if isinstance(value, str) else text
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,93 +12,19 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.datasets.tables.columns import fit_columns, transform
 from graphshift.datasets.tables.files import Source, Table, read_table, shown
 from graphshift.datasets.tables.graph import Edges, node_ids, read_edges
 from graphshift.datasets.tables.labels import encode, fit_label
-from graphshift.datasets.tables.options import TableOptions, checked_options
+from graphshift.datasets.tables.options import TableOptions
 from graphshift.datasets.tables.preparation import Layout, Preparation, remark
 from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by_time, split_by_value
 
-Value: TypeAlias = str | int | float | bool
-Moment: TypeAlias = str | int | float | datetime.date
-
-
-def from_tables(
-    nodes: Source,
-    edges: Source,
-    *,
-    id: str = "id",
-    label: str = "label",
-    features: Sequence[str] | None = None,
-    categorical: Sequence[str] = (),
-    environments: str | None = None,
-    train: Value | Sequence[Value] = (),
-    val: Value | Sequence[Value] = (),
-    tests: Value | Sequence[Value] = (),
-    time: str | None = None,
-    train_until: Moment | None = None,
-    val_until: Moment | None = None,
-    test_until: Moment | Sequence[Moment] = (),
-    task: str | None = None,
-    metric: str = "",
-    positive: Value | None = None,
-    undirected: bool = True,
-    source: str = "source",
-    target: str = "target",
-    weight: str | None = None,
-    unknown_ids: str = "error",
-    missing: Sequence[str] = (),
-    separator: str = ",",
-    name: str = "own",
-) -> ShiftDataset:
-    """Makes a shift dataset of a node table and an edge table.
-
-    Columns of numbers are scaled by the mean and deviation of the training nodes; a missing number becomes the mean
-    and, if training has missing ones, a 0/1 feature says so. Columns of words become one 0/1 feature for each word that
-    training has (kept sparse if they are many); an unseen word has zeros. Columns that are constant in training are
-    left out. Whatever was left out or filled in is counted in one :class:`~graphshift.core.errors.GraphshiftWarning`.
-
-    The environments are either the values of a column, each with the edges among its own nodes, or periods of time,
-    each with the graph of all nodes up to its end, of which the nodes of the period count.
-
-    Args:
-        nodes: a path to CSV or Parquet, or a pandas frame: one row for each node.
-        edges: the same with one row for each edge.
-        id: column of the nodes' ids, numbers or text.
-        label: column of what is predicted: words, whole numbers, or quantities. A node without one stays in the graph
-            and does not count.
-        features: columns to learn from; None takes all that have no other role.
-        categorical: columns of numbers to treat as words, such as codes.
-        environments: column whose values are environments, such as a country.
-        train, val, tests: which of these values train, validate and test; one value or several.
-        time: column of numbers, or of dates as in 2024-05-31, instead of ``environments``.
-        train_until: the last time that trains.
-        val_until: the last time that validates, after ``train_until``.
-        test_until: the last time of each test period, increasing.
-        task: ``"binary"``, ``"multiclass"`` or ``"regression"``; None decides by the labels.
-        metric: a name from :data:`graphshift.data.metrics.METRICS`; empty for the task's usual one.
-        positive: the label that is class 1 in a binary task; None takes the second in order.
-        undirected: whether an edge goes both ways.
-        source, target: columns of the edges' ends.
-        weight: column of the edges' weights, above 0.
-        unknown_ids: ``"error"``, or ``"drop"`` to leave out edges whose ends are not among the nodes.
-        missing: words that mean missing beside an empty field, such as ``["unknown"]``.
-        separator: between the fields of a CSV.
-        name: of the dataset.
-
-    Returns:
-        The dataset. Its ``facts`` hold ``"preparation"`` (to be saved beside a model, see
-        :class:`~graphshift.datasets.tables.preparation.Preparation`), ``"report"`` (the remarks) and ``"ids"`` (the
-        nodes' ids in each environment, by name).
-    """
-    given = {key: value for key, value in locals().items() if key not in ("nodes", "edges")}
-    return dataset_from_tables(nodes, edges, checked_options(given))
-
 
 def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> ShiftDataset:
-    """The same with options that are checked already."""
+    """Makes a shift dataset of two tables; see :func:`graphshift.datasets.own.from_tables` for the options."""
     o = options
     split_column = o.environments or o.time
     assert split_column is not None

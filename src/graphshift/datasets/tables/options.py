@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.registry import expected_one_of
 
 
 def _listed(value: Any) -> Any:
@@ -34,7 +35,7 @@ Moments: TypeAlias = Annotated[tuple[Moment, ...], BeforeValidator(_listed)]
 
 
 class TableOptions(BaseModel):
-    """The options of :func:`graphshift.datasets.tables.from_tables.from_tables`, without the tables."""
+    """The options of :func:`graphshift.datasets.own.from_tables`, without the tables."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -51,7 +52,7 @@ class TableOptions(BaseModel):
     val_until: Moment | None = Field(None, description="last time that validates")
     test_until: Moments = Field((), description="last time of each test period")
     task: Literal["binary", "multiclass", "regression"] | None = Field(None, description="kind of task")
-    metric: str = Field("", description="what scores")
+    metric: str = Field("", description="name of the metric")
     positive: Value | None = Field(None, description="label of class 1 in a binary task")
     undirected: StrictBool = Field(True, description="whether a row of the edge table goes both ways")
     source: str = Field("source", description="column of one end of the edges")
@@ -95,9 +96,8 @@ def checked_options(values: Mapping[str, Any], *, where: str = "") -> TableOptio
 def _explain(problem: Any, values: Mapping[str, Any]) -> str:
     name = str(problem["loc"][0])
     if problem["type"] == "extra_forbidden":
-        return (
-            f"{name} is not an option of tables; the options are nodes, edges, {', '.join(TableOptions.model_fields)}."
-        )
+        known = ["nodes", "edges", *TableOptions.model_fields]
+        return f"{name} is not an option of tables; {expected_one_of(name, known)}"
     expected = problem["msg"][0].lower() + problem["msg"][1:]
     meaning = TableOptions.model_fields[name].description
     return f"{name} is {values.get(name)!r}; {expected.replace('input should', 'it should')}: {meaning}."

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.data.environment import ShiftDataset
+from graphshift.data.dataset import ShiftDataset
 from graphshift.estimators import Estimator
 from graphshift.fitting.memory.estimating import estimate, explorer_class
 from graphshift.fitting.memory.machine import resident_bytes

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from graphshift.backbones import Backbone, ModuleBackbone
 from graphshift.backbones.memory import Needs
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.estimators import Estimator
 from graphshift.explorers import EXPLORERS, Explorer
 from graphshift.fitting.memory.machine import resident_bytes

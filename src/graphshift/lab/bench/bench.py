@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from graphshift.data.environment import ShiftDataset
-from graphshift.datasets import load
-from graphshift.datasets.catalogue import entry
+from graphshift.data.dataset import ShiftDataset
+from graphshift.datasets import DATASETS, load
 from graphshift.datasets.reading.files import data_directory
 from graphshift.lab.bench.outcome import Measurement, Outcome, Table, anonymous
 from graphshift.lab.bench.sizes import Sizes
@@ -76,7 +75,7 @@ class Bench:
     def has_data(self, name: str) -> bool:
         """Whether all files of a dataset are there: a benchmark downloads nothing."""
         folder = data_directory(self.data_dir)
-        return all((folder / source.path).is_file() for source in entry(name).sources)
+        return all((folder / source.path).is_file() for source in DATASETS[name].sources)
 
     def real_data(self, name: str) -> ShiftDataset:
         """A dataset that is read from files."""

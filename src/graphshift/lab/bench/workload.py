@@ -14,7 +14,7 @@ from graphshift.data.environment import Environment
 from graphshift.datasets import load
 from graphshift.explorers import EXPLORERS, Explorer, Random
 from graphshift.lab.bench.dense import DenseReinforce
-from graphshift.methods import EERMMethod, ERMMethod, Method
+from graphshift.methods import EERM, ERM, EERMMethod, ERMMethod, Method
 
 #: What the suite calls its methods.
 METHODS = {
@@ -72,12 +72,12 @@ def new_method(
     """
     network = new_backbone(environment, backbone)
     if kind == "erm":
-        return ERMMethod(network)
+        return ERMMethod(network, ERM())
     make = _EXPLORERS[kind]
     options: dict[str, Any] = (
         {"edits_per_node": edits} if "edits_per_node" in inspect.signature(make).parameters else {}
     )
-    return EERMMethod(network, lambda _, k: make(**options, seed=k), explorers=views, low_memory=low_memory)
+    return EERMMethod(network, EERM(views=views, low_memory=low_memory), lambda _, k: make(**options, seed=k))
 
 
 def stepping(method: Method, environment: Environment, times: int = 1) -> Callable[[], None]:

@@ -13,10 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.progress import error_console
 from graphshift.core.storage import write_json
+from graphshift.data.metrics import METRICS
 from graphshift.lab.demo.figure import draw_demo
 from graphshift.report.figures import can_draw
 from graphshift.report.study_tables import show_spread
-from graphshift.report.tables import LABELS, print_table
+from graphshift.report.tables import print_table
 from graphshift.studies import Arm, Plan, compare, run_study, summarise
 
 #: What the demo compares. All share backbone, width, depth, learning rate, epochs and seeds.
@@ -115,7 +116,7 @@ def _print(dataset: str, part: dict[str, Any], nodes: int, epochs: int, seeds: i
         ]
         for row in part["summary"]
     ]
-    label = LABELS[metric]
+    label = METRICS.find(metric).title
     print_table(
         f"{dataset}: {_STORIES[dataset]}",
         [

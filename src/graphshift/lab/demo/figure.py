@@ -7,8 +7,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from graphshift.data.metrics import METRICS
 from graphshift.report.figures import COLOURS, new_figure
-from graphshift.report.tables import LABELS
 
 _MARKERS = ("o", "s", "^", "D", "x", "v")
 
@@ -21,8 +21,8 @@ def draw_demo(records: Sequence[Mapping[str, Any]], path: Path, *, title: str) -
         path: of the picture; its suffix says the format.
         title: above the picture.
     """
-    metric = str(records[0]["metric"])
-    scale = 100 if "%" in LABELS[metric] else 1
+    metric = METRICS.find(records[0]["metric"])
+    scale = metric.scale
     arms = list(dict.fromkeys(record["arm"] for record in records))
     tests = list(records[0]["tests"])
     figure = new_figure(10.5, 4.8)
@@ -46,12 +46,12 @@ def draw_demo(records: Sequence[Mapping[str, Any]], path: Path, *, title: str) -
     if all(name in record["majority"] for record in records for name in tests):  # not so in regression
         majority = [scale * fmean(record["majority"][name] for record in records) for name in tests]
         left.plot(tests, majority, color="black", linestyle=":", linewidth=1, label="always the largest class")
-    left.set(xlabel="test environment", ylabel=LABELS[metric], title="each unseen environment (bar: ± std over seeds)")
+    left.set(xlabel="test environment", ylabel=metric.title, title="each unseen environment (bar: ± std over seeds)")
     left.set_xticks(range(len(tests)), tests)
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     right.set_xticks([0, 1], ["mean of tests", "worst test"])
-    right.set(title="each seed (bar: mean)", ylabel=LABELS[metric])
+    right.set(title="each seed (bar: mean)", ylabel=metric.title)
     for axes in (left, right):
         axes.grid(axis="y", alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from graphshift.data.metrics import METRICS
 from graphshift.lab.leaderboard.tables import own_arms
 from graphshift.lab.paper.items import Item
 from graphshift.lab.paper.reproducing import Finished
 from graphshift.report.figures import COLOURS, new_figure, plain
-from graphshift.report.tables import LABELS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +26,8 @@ def draw_methods(item: Item, studies: Sequence[Finished]) -> Figure:
     figure, panels = _grid(studies, 0.21 * most + 0.9)
     for axes, study in zip(panels, studies, strict=False):
         arms = [arm for arm in own_arms(study) if arm["difference"]["mean_test"]]
-        scale = 100 if "%" in LABELS[study.summary["metric"]] else 1
+        metric = METRICS.find(study.summary["metric"])
+        scale = metric.scale
         for i, arm in enumerate(reversed(arms)):
             for key, colour, shift in (("mean_test", COLOURS[0], 0.13), ("worst_test", COLOURS[3], -0.13)):
                 found = arm["difference"][key]
@@ -45,7 +46,7 @@ def draw_methods(item: Item, studies: Sequence[Finished]) -> Figure:
         axes.axvline(0, color="black", linewidth=0.8)
         axes.set_yticks(range(len(arms)), [arm["arm"] for arm in reversed(arms)], fontsize=7)
         axes.set_title(study.experiment.name, fontsize=9)
-        axes.set_xlabel("points" if scale == 100 else LABELS[study.summary["metric"]], fontsize=8)
+        axes.set_xlabel(metric.unit or metric.title, fontsize=8)
         plain(axes, "x")
         axes.tick_params(axis="x", labelsize=8)
     _legend(figure, [("mean test", COLOURS[0], "o"), ("worst test", COLOURS[3], "o")])
@@ -95,7 +96,8 @@ def draw_rules(item: Item, studies: Sequence[Finished]) -> Figure:
     figure, panels = _grid(studies, 2.2)
     rules = [entry["rule"] for entry in studies[0].summary["selections"]]
     for axes, study in zip(panels, studies, strict=False):
-        scale = 100 if "%" in LABELS[study.summary["metric"]] else 1
+        metric = METRICS.find(study.summary["metric"])
+        scale = metric.scale
         names = list(dict.fromkeys(arm["arm"] for arm in study.summary["arms"]))
         for arm in study.summary["arms"]:
             k = rules.index(arm["selection"])
@@ -106,7 +108,7 @@ def draw_rules(item: Item, studies: Sequence[Finished]) -> Figure:
             axes.errorbar(mean, y, xerr=std, fmt=_MARKERS[k], color=COLOURS[k], markersize=4.5, elinewidth=0.9)
         axes.set_yticks(range(len(names)), list(reversed(names)), fontsize=8)
         axes.set_title(study.experiment.name, fontsize=9)
-        axes.set_xlabel(f"mean test {LABELS[study.summary['metric']]}", fontsize=8)
+        axes.set_xlabel(f"mean test {metric.title}", fontsize=8)
         plain(axes, "x")
         axes.tick_params(axis="x", labelsize=8)
     notes = {entry["rule"]: entry["note"] for entry in studies[0].summary["selections"]}

@@ -19,7 +19,7 @@ from graphshift.report.study_tables import (
     show_settings,
     show_spread,
 )
-from graphshift.report.tables import LABELS, show_score
+from graphshift.report.tables import show_score
 from graphshift.studies.statistics import compare, share_a_pair
 
 #: Beside a score whose difference from ERM is significant (95 %).
@@ -76,7 +76,7 @@ def _overview(studies: Sequence[Finished]) -> StudyTable:
 
 
 def _metrics(studies: Sequence[Finished]) -> str:
-    return ", ".join(f"{study.experiment.name} {LABELS[study.summary['metric']]}" for study in studies)
+    return ", ".join(f"{study.experiment.name} {METRICS.find(study.summary['metric']).title}" for study in studies)
 
 
 def _mark(difference: Mapping[str, Any] | None) -> str:
@@ -99,7 +99,7 @@ def _choices(studies: Sequence[Finished]) -> StudyTable:
             scored = [arm for arm in allowed if arm["val"]["mean"] is not None]
             if not scored or (i and len(allowed) == len(list(kinds.values())[i - 1])):
                 continue
-            sign = 1 if METRICS[metric].higher_is_better else -1
+            sign = METRICS.find(metric).sign
             best = max(scored, key=lambda arm: sign * arm["val"]["mean"])
             rows.append(
                 [
@@ -161,7 +161,7 @@ def _methods(study: Finished) -> StudyTable:
         "gap closed",
         "variance of risks",
     ]
-    return StudyTable(f"{study.experiment.name}: {LABELS[metric]}", columns, rows, _note(study))
+    return StudyTable(f"{study.experiment.name}: {METRICS.find(metric).title}", columns, rows, _note(study))
 
 
 def _note(study: Finished) -> str:
@@ -190,7 +190,8 @@ def _variants(study: Finished) -> StudyTable:
         found.setdefault(base, {})[column] = show_spread(arm["mean_test"], metric)
     columns = list(dict.fromkeys(column for cells in found.values() for column in cells))
     rows = [[name, *(cells.get(column, "–") for column in columns)] for name, cells in found.items()]
-    title = f"{study.experiment.name}: mean test {LABELS[metric]} of ensembles and with the unlabelled tests in use"
+    label = METRICS.find(metric).title
+    title = f"{study.experiment.name}: mean test {label} of ensembles and with the unlabelled tests in use"
     note = (
         "×: the mean of so many models that differ in their seed."
         if max(a.get("ensemble", 1) for a in study.summary["arms"]) > 1
@@ -210,7 +211,7 @@ def _environments(study: Finished) -> StudyTable:
     if study.summary["majority"]:
         shares = study.summary["majority"]
         rows.append(["largest class (%)", *(show_score(shares.get(t), "accuracy") for t in tests)])
-    return StudyTable(f"{study.experiment.name}: {LABELS[metric]} by test", ["arm", *tests], rows)
+    return StudyTable(f"{study.experiment.name}: {METRICS.find(metric).title} by test", ["arm", *tests], rows)
 
 
 def _settings(study: Finished) -> StudyTable:
@@ -275,7 +276,7 @@ def _rules(study: Finished) -> StudyTable:
     ]
     drawn = f"{len(summary['data_seeds'])} data seeds" if summary["data_seeds"] else f"{len(summary['seeds'])} seeds"
     note = f"± standard deviation over {drawn}; {show_budget(summary)}. Differences: paired, by the same rule."
-    return StudyTable(f"{study.experiment.name}: {LABELS[metric]} by selection rule", columns, rows, note)
+    return StudyTable(f"{study.experiment.name}: {METRICS.find(metric).title} by selection rule", columns, rows, note)
 
 
 def _against_random(study: Finished, arm: Mapping[str, Any]) -> str:

@@ -9,7 +9,6 @@ by a random one, repetitions kept.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,15 +20,13 @@ from torch import Tensor
 from graphshift.backbones import Backbone
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import derive_seed, other_nodes
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.datasets import DATASETS as ALL_DATASETS
-from graphshift.datasets import takes_data_dir
-from graphshift.estimators import make_model
 from graphshift.explorers import Explorer, Random, Reinforce, View
-from graphshift.fitting.fit import complete_settings
 from graphshift.graph.graph import Graph
 from graphshift.lab.paper.reproducing import quiet
-from graphshift.methods import EERMMethod
+from graphshift.methods import EERM, ERM, EERMMethod
 from graphshift.methods.eerm import variance
 from graphshift.studies.facts import load_data
 from graphshift.studies.ledger import Ledger
@@ -213,7 +210,7 @@ def _distinct(actions: Tensor | None) -> float:
 
 
 def _method(backbone: Backbone, make: Callable[[int, int], Explorer], credit: Any = "shared") -> EERMMethod:
-    return EERMMethod(backbone, make, explorers=_VIEWS, credit=credit)
+    return EERMMethod(backbone, EERM(views=_VIEWS, credit=credit), make)
 
 
 def _reinforce(case: Case, options: Mapping[str, Any], m: int, k: int) -> Explorer:
@@ -231,14 +228,13 @@ def _random_variance(backbone: Backbone, environments: Sequence[Environment], ca
 
 def _load(dataset: str, data_dir: Path | None, seed: int) -> ShiftDataset:
     options = dict(DATASETS[dataset])
-    if data_dir is not None and takes_data_dir(dataset):
+    known = ALL_DATASETS[dataset].options
+    if data_dir is not None and "data_dir" in known:
         options["data_dir"] = str(data_dir)
-    made = "seed" in inspect.signature(ALL_DATASETS[dataset]).parameters
     with quiet():
-        return load_data(dataset, options, seed if made else None)
+        return load_data(dataset, options, seed if "seed" in known else None)
 
 
 def _trained(data: ShiftDataset, seed: int) -> Backbone:
     """The backbone that the dataset prefers, trained by ERM."""
-    settings = complete_settings({"method": "erm", "epochs": _EPOCHS, "selection": "last", "seed": seed}, data.defaults)
-    return make_model(settings).fit(data.train).backbone_
+    return ERM(epochs=_EPOCHS, selection="last", seed=seed).fit(data).backbone_

@@ -7,10 +7,10 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Literal
 
+from graphshift.data.metrics import METRICS
 from graphshift.lab.paper import Item
 from graphshift.lab.paper.reproducing import Finished
 from graphshift.report.figures import COLOURS, can_draw, new_figure, plain, save_both
-from graphshift.report.tables import LABELS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,7 @@ def draw_tests(item: Item, studies: Sequence[Finished]) -> Figure:
                 _boxes(axes, values, k, len(arms), colour)
             axes.set_xticks(range(len(tests)), tests, fontsize=8, rotation=30 if max(map(len, tests)) > 5 else 0)
             axes.set_title(f"{experiment}: {setting}", fontsize=9)
-            axes.set_ylabel(LABELS[study.summary["metric"]], fontsize=8)
+            axes.set_ylabel(METRICS.find(study.summary["metric"]).title, fontsize=8)
             _plain(axes, "y")
     _legend(figure, names)
     figure.suptitle(f"{item.name}: {item.title}", fontsize=11)
@@ -99,7 +99,7 @@ def draw_generators(item: Item, studies: Sequence[Finished]) -> Figure:
         axes.set_xticks(range(len(own)), [study.experiment.name for study in own], fontsize=8)
         axes.set_title(setting, fontsize=9)
         _plain(axes, "y")
-    panels[0][0].set_ylabel(f"mean test {LABELS[studies[0].summary['metric']]}")
+    panels[0][0].set_ylabel(f"mean test {METRICS.find(studies[0].summary['metric']).title}")
     _legend(figure, names)
     figure.suptitle(f"{item.name}: by the GNN that generates the data", fontsize=11)
     return figure
@@ -120,7 +120,7 @@ def draw_one_change(item: Item, study: Finished) -> Figure:
             means = [fmean(values) for values in zip(*(curve["variance"] for curve in curves), strict=True)]
             right.plot(curves[0]["epoch"], means, color=colour, label=arm, linewidth=1.4)
     left.set_yticks(range(len(arms)), list(reversed(arms)), fontsize=8)
-    left.set_xlabel(f"mean test {LABELS[study.summary['metric']]} (bar: mean)")
+    left.set_xlabel(f"mean test {METRICS.find(study.summary['metric']).title} (bar: mean)")
     right.set(xlabel="epoch", ylabel="variance of the views' risks", yscale="log")
     right.legend(fontsize=7, frameon=False)
     _plain(left, "x")
@@ -196,7 +196,7 @@ def _method(arm: str) -> str:
 
 
 def _scale(study: Finished) -> float:
-    return 100.0 if "%" in LABELS[study.summary["metric"]] else 1.0
+    return METRICS.find(study.summary["metric"]).scale
 
 
 def _legend(figure: Figure, names: dict[str, str]) -> None:

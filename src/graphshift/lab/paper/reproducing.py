@@ -11,7 +11,7 @@ from typing import Any
 
 from graphshift.core.errors import GraphshiftWarning
 from graphshift.core.storage import read_json
-from graphshift.datasets.catalogue import CATALOGUE
+from graphshift.datasets import DATASETS
 from graphshift.datasets.reading.files import data_directory
 from graphshift.lab.paper.experiments import EXPERIMENTS, Experiment
 from graphshift.lab.paper.items import Item
@@ -59,7 +59,7 @@ def settings_of(item: Item, chosen: Sequence[str] | None) -> list[tuple[Experime
 
 def absent(dataset: str, data_dir: Path | None) -> str | None:
     """Why a dataset cannot be had on this machine; None if it can."""
-    folder, about = data_directory(data_dir), CATALOGUE[dataset]
+    folder, about = data_directory(data_dir), DATASETS[dataset]
     needed = about.sources if about.needed is None else about.needed
     missing = [source.path for source in needed if not (folder / source.path).is_file()]
     if not missing:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.datasets import takes_data_dir
-from graphshift.estimators.settings import idle_settings
+from graphshift.datasets import DATASETS
+from graphshift.estimators.settings import has_setting
 from graphshift.explorers import EXPLORERS
 from graphshift.lab.paper.experiments import Experiment
 from graphshift.studies import RULES, Arm, Plan, crossed_arms, paper_space
@@ -69,11 +69,12 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
     data_seeds = experiment.data_seeds
     if data_seeds is not None and size.data_seeds is not None:
         data_seeds = size.data_seeds
+    reads_files = "data_dir" in DATASETS[experiment.dataset].options
     return Plan(
         experiment.dataset,
         arms,
         range(size.seeds or _seeds(experiment, setting)),
-        {**options, **({"data_dir": str(data_dir)} if data_dir and takes_data_dir(experiment.dataset) else {})},
+        {**options, **({"data_dir": str(data_dir)} if data_dir and reads_files else {})},
         data_seeds=None if data_seeds is None else range(data_seeds),
         trials=trials,
         repeats=experiment.repeats if trials and setting == "fair" else 1,
@@ -240,6 +241,5 @@ def _arm(
 ) -> Arm:
     """An arm without the settings that it does not use: ERM has no β, random explorers no learning rate."""
     chosen = {**experiment.common, **settings}
-    idle = idle_settings(method, chosen.get("explorer"))
-    kept = {name: value for name, value in chosen.items() if name not in idle}
+    kept = {name: value for name, value in chosen.items() if has_setting(name, {**chosen, "method": method})}
     return Arm(f"{method.upper()}, {label or backbone}", {"method": method, "backbone": backbone, **kept})

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from graphshift.data.metrics import METRICS
 from graphshift.lab.paper import PUBLISHED, Item, Published
 from graphshift.lab.paper.reproducing import Finished
 from graphshift.report.study_tables import StudyTable, show_budget, show_difference, show_settings, show_spread
-from graphshift.report.tables import LABELS, show_score
+from graphshift.report.tables import show_score
 from graphshift.studies.statistics import spread
 
 
@@ -59,7 +60,7 @@ def _scores(item: Item, studies: Sequence[Finished], with_tests: bool) -> StudyT
         own = [show_score(shares.get(t), "accuracy") for t in tests]
         rows.append(["–", "share of the largest class", *own, show_score(fmean(shares.values()), "accuracy"), *"–––"])
     columns = ["setting", "arm", *tests, "mean test", "worst test", "mean test against ERM (95 %)", "runs"]
-    return StudyTable(f"{item.name}: {name}, {LABELS[metric]}", columns, rows, _note(studies))
+    return StudyTable(f"{item.name}: {name}, {METRICS.find(metric).title}", columns, rows, _note(studies))
 
 
 def _published_row(published: Published, tests: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from graphshift.graph.sparse import Sparse
 from graphshift.lab.bench.bench import Bench
 from graphshift.lab.bench.outcome import show
 from graphshift.lab.bench.workload import new_method, planted_environment, stepping
-from graphshift.methods import ERMMethod
+from graphshift.methods import ERM, ERMMethod
 
 _BAR = 0.7
 _COLUMNS = ("graph", "ours (ms)", "PyG, edge_index (ms)", "ours ÷ PyG", "PyG, CSR matrix (ms)", "ours ÷ that")
@@ -50,7 +50,7 @@ def pyg_method(environment: Environment, *, csr: bool) -> ERMMethod:
             warnings.simplefilter("ignore", UserWarning)  # torch on the invariants of sparse tensors
             transposed = to_torch_csr_tensor(environment.graph.edge_index.flip(0), size=(nodes, nodes))
         module = _OverMatrix(module, transposed)
-    return ERMMethod(ModuleBackbone(module, channels))
+    return ERMMethod(ModuleBackbone(module, channels), ERM())
 
 
 def run(bench: Bench) -> None:

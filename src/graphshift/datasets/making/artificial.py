@@ -1,10 +1,9 @@
-"""``cora`` and ``photo``: the paper's artificial shift (its Appendix on Cora and Photo) on two real graphs."""
+"""The paper's artificial shift (its Appendix on Cora and Photo) on a real graph; ``cora`` and ``photo`` share it."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -14,11 +13,11 @@ from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.randomness import derive_seed
-from graphshift.data.environment import Environment, ShiftDataset
+from graphshift.core.registry import expected_one_of
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.datasets.making.gnn_generators import GENERATORS, WIDTH
-from graphshift.datasets.reading.amazon import photo_graph
-from graphshift.datasets.reading.planetoid import planetoid_graph, planetoid_sources
 from graphshift.datasets.reading.raw_graph import RawGraph
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Pattern, Sparse
@@ -27,23 +26,7 @@ _ENVIRONMENTS = 10
 _VARIANTS = ("paper", "authors")
 _MOST_DRAWS = 1000
 
-#: Cora's files.
-CORA_SOURCES = planetoid_sources(
-    "cora",
-    "cora/raw",
-    {
-        "x": (22119, "23cfa55d91c6f624233f5eb7b6e3f141f1bd2b2ae39608a63cf5d084bb27baab"),
-        "tx": (148025, "b9afbaa4a400df991f6f02ef677e1e44da55ffc04801fd02f9e673987829226a"),
-        "allx": (257305, "9419ba2f26f5c35243db64aba110e0f35a04851609e0dc5433450676ca6b8543"),
-        "y": (4054, "94465c14eb53e04ca262198dcbb2521ee8af60fb3f3d546cd6ca24a511b0e7d1"),
-        "ty": (28135, "41f5ac76596a1699cc33f53084a2419e92961c42bb75f36fc38e616d348532ad"),
-        "ally": (47959, "2b998f5cc7fedc86e7f97ca2498f47a1ffc1462c29e2d578b23bf3f62b6e7d71"),
-        "graph": (59847, "58f13302f39dde8852dad6fe6d15b89b077b6d7f837626bce671ef80344b383d"),
-        "test.index": (5000, "297ce89af2b51a6a194181c7dbe1796c6a1cf9cd9349a88383b1b1e227867875"),
-    },
-)
-
-# Settings that the paper's Cora and Photo share, then what the authors' code sets apart.
+# Hyper-parameters that the paper's Cora and Photo share.
 _COMMON = {
     "epochs": 200,
     "weight_decay": 1e-3,
@@ -52,69 +35,9 @@ _COMMON = {
     "edits_per_node": 1,
     "beta": 1.0,
 }
-_CORA = {"explorers": 10, "lr": 0.005, "explorer_lr": 0.001}
-_CORA_SGC = {"explorers": 5, "lr": 0.005, "explorer_lr": 0.005}
-_PHOTO = {"explorers": 5, "lr": 0.01, "explorer_lr": 0.005}
 
 
-def cora(
-    *,
-    generator: str = "gcn",
-    variant: str = "paper",
-    seed: int = 0,
-    redraw: bool = False,
-    data_dir: str | Path | None = None,
-) -> ShiftDataset:
-    """Cora's 2,708 papers in ten environments that differ in ten spurious columns alone.
-
-    The given features X1 decide the labels through a random GNN, Y = argmax GNN(X1) over 10 outputs; another random
-    GNN makes the spurious columns X2 out of the labels and the environment. Environment 0 trains, 1 validates, 2–9
-    are the tests T1–T8; all nodes count. Outputs that are nobody's argmax are left out of the classes.
-
-    A draw is degenerate if fewer than 3 classes have 1 % of the nodes each, or one has over 90 %: that is warned of,
-    or drawn again with ``redraw``. ``facts`` has ``classes_used``, ``class_shares``, ``majority``, ``draws`` and
-    ``spurious_columns``.
-
-    Args:
-        generator: the random GNNs: ``"gcn"`` (two layers of width 10, ReLU), ``"sgc"`` (two hops) or ``"gat"`` (two
-            layers of two heads of width 10, ELU).
-        variant: ``"paper"`` gives labels and environment to one GNN, X2 = GNN([onehot(Y), onehot(e)]); ``"authors"``
-            is their code, X2 = GNN(onehot(Y)) + Linear(onehot(e)): environments differ by one constant vector.
-        seed: the same seed gives the same data.
-        redraw: draw again, from seeds derived from ``seed``, until the draw is not degenerate.
-        data_dir: the folder of raw files; None for ``$GRAPHSHIFT_DATA`` or the user's cache.
-    """
-    defaults = _CORA_SGC if generator == "sgc" else _CORA
-
-    def read() -> RawGraph:
-        return planetoid_graph("cora", "cora", CORA_SOURCES, data_dir)[0]
-
-    return _planted_shift("cora", read, generator, variant, seed, redraw, defaults)
-
-
-def photo(
-    *,
-    generator: str = "gcn",
-    variant: str = "paper",
-    seed: int = 0,
-    redraw: bool = False,
-    data_dir: str | Path | None = None,
-) -> ShiftDataset:
-    """Amazon-Photo's 7,650 goods in ten environments that differ in ten spurious columns alone.
-
-    Made as :func:`cora` is, and with the same rule for degenerate draws, which are common here.
-
-    Args:
-        generator: the random GNNs: ``"gcn"``, ``"sgc"`` or ``"gat"``, as for :func:`cora`.
-        variant: ``"paper"`` or ``"authors"``, as for :func:`cora`.
-        seed: the same seed gives the same data.
-        redraw: draw again, from seeds derived from ``seed``, until the draw is not degenerate.
-        data_dir: the folder of raw files; None for ``$GRAPHSHIFT_DATA`` or the user's cache.
-    """
-    return _planted_shift("photo", lambda: photo_graph(data_dir), generator, variant, seed, redraw, _PHOTO)
-
-
-def _planted_shift(
+def artificial_shift(
     name: str,
     read: Callable[[], RawGraph],
     generator: str,
@@ -123,9 +46,17 @@ def _planted_shift(
     redraw: bool,
     defaults: Mapping[str, Any],
 ) -> ShiftDataset:
-    for option, value, allowed in (("generator", generator, tuple(GENERATORS)), ("variant", variant, _VARIANTS)):
+    """Ten environments of one graph, which differ in ten spurious columns; see :func:`~graphshift.datasets.cora.cora`.
+
+    Args:
+        name: of the dataset.
+        read: gives the graph, after the options were checked.
+        generator, variant, seed, redraw: the options of the dataset.
+        defaults: hyper-parameters beside those that the paper's Cora and Photo share.
+    """
+    for option, value, allowed in (("generator", generator, [*GENERATORS]), ("variant", variant, [*_VARIANTS])):
         if value not in allowed:
-            raise GraphshiftError(f"{name}: {option} is {value!r}; expected one of {', '.join(allowed)}.")
+            raise GraphshiftError(f"{name}: {option} is {value!r}; {expected_one_of(value, allowed)}")
     if not isinstance(seed, int) or seed < 0:
         raise GraphshiftError(f"{name}: seed is {seed!r}; expected a whole number of at least 0.")
     raw = read()

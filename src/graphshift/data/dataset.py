@@ -1,0 +1,72 @@
+"""Shift datasets: environments in four roles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphshift.data.environment import Environment, check_together
+from graphshift.data.tasks import Task
+
+
+@dataclass(frozen=True)
+class ShiftDataset:
+    """Environments in four roles. The dataset owns its split, its task and its metric.
+
+    Args:
+        name: the dataset's name.
+        train: environments to learn from, at least one.
+        val: environments that select epochs and hyper-parameters. Default: none.
+        tests: environments to report scores of. Their labels are never used for selection. Default: none.
+        defaults: hyper-parameters that suit this dataset, by name. Those of one backbone or method alone go under
+            ``"by_backbone"`` or ``"by_method"``, by its name. Default: none.
+        facts: what else is known of the data, such as ``{"spurious_columns": [16, 17]}``. Default: nothing.
+        target: unlabelled environments, which a method may use in training. Labels that they have are removed here, so
+            that nothing can use them. Default: none.
+
+    >>> import graphshift as gs
+    >>> data = gs.load("planted", nodes=60, environments=4)
+    >>> data
+    ShiftDataset('planted', multiclass, accuracy, train ['train'], val ['val'], tests ['T1', 'T2'])
+    >>> data.train[0]
+    Environment('train', 60 nodes, 284 edges, 24 features, 60 counted)
+    >>> unlabelled = gs.ShiftDataset("mine", data.train, data.val, target=data.tests)
+    >>> [environment.y for environment in unlabelled.target]
+    [None, None]
+    """
+
+    name: str
+    train: Sequence[Environment]
+    val: Sequence[Environment] = ()
+    tests: Sequence[Environment] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    target: Sequence[Environment] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        for role in ("train", "val", "tests"):
+            object.__setattr__(self, role, tuple(getattr(self, role)))
+        object.__setattr__(self, "target", tuple(e if e.y is None else e.replace(y=None) for e in self.target))
+        check_together(self.train, [*self.val, *self.tests], self.target, where=f"dataset {self.name!r}")
+
+    @property
+    def task(self) -> Task:
+        """What is predicted, and how it is scored."""
+        return self.train[0].task
+
+    @property
+    def roles(self) -> dict[str, Sequence[Environment]]:
+        """The environments of each role: ``train``, ``val``, ``tests``, ``target``."""
+        return {"train": self.train, "val": self.val, "tests": self.tests, "target": self.target}
+
+    @property
+    def environments(self) -> list[Environment]:
+        """The environments that have labels: train, val, tests."""
+        return [*self.train, *self.val, *self.tests]
+
+    def __repr__(self) -> str:
+        roles = ", ".join(
+            f"{role} {[e.name for e in found]}" for role, found in self.roles.items() if found or role != "target"
+        )
+        return f"ShiftDataset({self.name!r}, {self.task.kind}, {self.task.metric}, {roles})"
