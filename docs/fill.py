@@ -1,8 +1,13 @@
 """Puts tables and figures of results/ into the pages: `python docs/fill.py` after `graphshift reproduce all --show`.
 
-A page names a file of results/ between two comments, and whatever stands between them is replaced:
+A page names a file of results/ between two comments. What stands between them is replaced by the file, or by some of
+its tables, counted from 1:
 
     <!-- begin results/fig2/short.md -->
+    <!-- end -->
+    <!-- begin results/fig2/short.md#1 -->
+    <!-- end -->
+    <!-- begin results/fig2/short.md#2-5 -->
     <!-- end -->
 
 Figures that a page shows from images/reproduction/ are copied there from results/.
@@ -15,16 +20,24 @@ import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = tuple(ROOT / "docs" / name for name in ("reproduction.md", "benchmark.md", "how-to/explorers.md"))
+PAGES = tuple(ROOT / "docs" / name for name in ("reproduction.md", "leaderboard.md", "how-to/explorers.md"))
 BLOCK = re.compile(r"<!-- begin (results/\S+) -->\n.*?<!-- end -->", re.DOTALL)
 FIGURE = re.compile(r"images/reproduction/((\w+)-[\w-]+\.png)")
+
+
+def tables(name: str) -> dict[int, str]:
+    """The tables that a block asks for, by their place in the file: ``results/fig2/short.md#2-5`` or all of it."""
+    path, _, part = name.partition("#")
+    found = re.split(r"\n\n(?=\*\*)", (ROOT / path).read_text(encoding="utf-8").strip())
+    first, last = (int(n) for n in (part.split("-") * 2)[:2]) if part else (1, len(found))
+    return {number: found[number - 1] for number in range(first, last + 1)}
 
 
 def filled(text: str) -> str:
     """A page's text with every block made anew."""
 
     def block(match: re.Match[str]) -> str:
-        content = (ROOT / match[1]).read_text(encoding="utf-8").strip()
+        content = "\n\n".join(tables(match[1]).values())
         return f"<!-- begin {match[1]} -->\n{content}\n<!-- end -->"
 
     return BLOCK.sub(block, text)
