@@ -140,8 +140,9 @@ def _own(method: str) -> dict[str, Any]:
 
 def _options(function: Any, without: Iterable[str]) -> str:
     given: Mapping[str, Any] = function.keywords if isinstance(function, partial) else {}
-    found = [p for p in inspect.signature(function).parameters.values() if p.name not in {*without, *given}]
-    shown = [p.name if p.default is p.empty else f"{p.name}={_value(p.default)}" for p in found if p.kind != p.VAR_KEYWORD]
+    known = inspect.signature(function).parameters.values()
+    found = [p for p in known if p.name not in {*without, *given} and p.kind != p.VAR_KEYWORD]
+    shown = [p.name if p.default is p.empty else f"{p.name}={_value(p.default)}" for p in found]
     return ", ".join(f"`{option}`" for option in shown) or "–"
 
 

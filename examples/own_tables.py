@@ -10,7 +10,7 @@ import graphshift as gs
 from graphshift.datasets.tables.from_tables import from_tables
 from graphshift.datasets.tables.preparation import load_preparation
 
-# The shift: how often the newspaper agrees with the vote in each country. Age relates to the vote in the same way everywhere.
+# The shift: how often the newspaper agrees with the vote. Age relates to the vote in the same way everywhere.
 PAPER_TELLS = {"DE": 0.9, "AT": 0.8, "FR": 0.6, "ES": 0.3, "PT": 0.1, "IT": 0.2}
 
 
