@@ -1,4 +1,4 @@
-"""When validation cannot tell methods apart, take them all: the mean of one model of every arm of a finished study.
+"""Average one model of every arm of a finished study: an option if validation cannot separate the arms.
 
 python examples/committee.py                                               # a small study of its own
 python examples/committee.py results/twitch-gcn/wide --data-dir DIR --out committee.json

@@ -1,4 +1,4 @@
-"""Your own torch module as the backbone, and explorers as a PyG transform for augmentation."""
+"""Use your own torch module as the backbone, and an explorer as a PyG transform for data augmentation."""
 
 import torch
 from torch_geometric.nn import GINConv
@@ -20,7 +20,7 @@ class GIN(torch.nn.Module):
 torch.manual_seed(0)
 data = gs.load("planted", nodes=200)
 model = gs.EERM(GIN(data.train[0].num_features, data.task.out_channels), views=2, edits_per_node=1, epochs=20)
-model.fit(data.train, val=data.val)
+model.fit(data)
 print("own backbone:", {name: round(value, 2) for name, value in model.score(data.tests).items()})
 
 augment = Compose([gs.explorers.Random(edits_per_node=1, seed=0), NormalizeFeatures()])

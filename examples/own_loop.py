@@ -1,4 +1,4 @@
-"""Bring your own loop: EERM in five lines around any PyG model, without graphshift's trainer."""
+"""Your own loop: EERM in five lines around any PyG model, without graphshift's training loop."""
 
 import torch
 import torch.nn.functional as F
@@ -17,10 +17,10 @@ for epoch in range(30):
     views = [explorer.propose(graph) for explorer in explorers]  # 2: each makes a view
     risks = torch.stack([F.cross_entropy(model(data.x, view.edge_index), data.y) for view in views])
     for explorer, view in zip(explorers, views, strict=True):
-        explorer.learn(view, reward=gs.variance(risks).item())  # 3: and learns what raises the variance
+        explorer.learn(view, reward=gs.variance(risks).item())  # 3: and learns to raise the variance
     loss = gs.eerm_objective(risks, beta=1.0)  # 4: Var + β · mean
     optimizer.zero_grad()
-    loss.backward()  # 5: as ever
+    loss.backward()  # 5: as usual
     optimizer.step()
     if epoch % 10 == 0:
         print(f"epoch {epoch:2d}  loss {loss.item():.4f}  variance {gs.variance(risks).item():.2e}")

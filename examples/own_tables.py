@@ -1,4 +1,4 @@
-"""Your own tables: make a small pair of CSV files, train ERM and EERM on them, predict on a table never seen."""
+"""Your own tables: write two small CSV files, train ERM and EERM on them, predict on a new table."""
 
 import tempfile
 from pathlib import Path
@@ -10,7 +10,7 @@ import graphshift as gs
 from graphshift.datasets.own import from_tables
 from graphshift.datasets.tables.preparation import load_preparation
 
-# How closely the newspaper follows the vote in each country: the shift. Age means the same everywhere.
+# The shift: how often the newspaper agrees with the vote. Age relates to the vote in the same way everywhere.
 PAPER_TELLS = {"DE": 0.9, "AT": 0.8, "FR": 0.6, "ES": 0.3, "PT": 0.1, "IT": 0.2}
 
 
@@ -26,13 +26,13 @@ def make_tables(folder, countries, seed, people=150):
         ids = [f"{country}-{i}" for i in range(people)]
         tables.append(pd.DataFrame({"id": ids, "country": country, "age": age, "paper": paper, "vote": vote}))
     nodes = pd.concat(tables, ignore_index=True)
-    # People know those of their own country, and rather those who vote as they do.
+    # People know people of their own country, more often those with the same vote.
     one, other = rng.integers(0, len(nodes), (2, 60 * len(nodes)))
     country, vote, ids = (nodes[column].to_numpy() for column in ("country", "vote", "id"))
     chance = np.where(vote[one] == vote[other], 0.3, 0.1)
     met = (country[one] == country[other]) & (one < other) & (rng.random(len(one)) < chance)
     edges = pd.DataFrame({"source": ids[one[met]], "target": ids[other[met]]}).drop_duplicates()
-    # Real tables have gaps: some ages are unknown, and so are some votes.
+    # As in real tables, some ages and votes are missing.
     nodes.loc[rng.random(len(nodes)) < 0.05, "age"] = None
     nodes.loc[rng.random(len(nodes)) < 0.10, "vote"] = None
     folder.mkdir()
@@ -57,15 +57,15 @@ with tempfile.TemporaryDirectory() as name:
     print("features:", ", ".join(preparation.feature_names))
 
     for model in (gs.ERM(epochs=100), gs.EERM(epochs=100, views=3, edits_per_node=2, beta=1.0)):
-        model.fit(data.train, val=data.val)
+        model.fit(data)
         scores = model.score(data.tests)
         print(f"{type(model).__name__:5s} " + "  ".join(f"{name} {value:.2f}" for name, value in scores.items()))
 
-    # The model and the preparation in one folder: together they take raw tables.
+    # Save the model and the preparation in one folder. Together they take raw tables.
     model.save(saved)
     preparation.save(saved)
 
-    # Another country, with a newspaper that training never had, and nobody's vote is known.
+    # A new country: one newspaper is unknown to training, and no vote is known.
     make_tables(new, ["IT"], seed=1)
     people = pd.read_csv(new / "nodes.csv").drop(columns="vote")
     people.loc[:19, "paper"] = "Gazette"

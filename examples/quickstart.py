@@ -1,4 +1,4 @@
-"""The shortest way: load shifted data, train ERM and EERM, score them on environments that they never saw."""
+"""The shortest way: load a dataset, train ERM and EERM, score them on the test environments."""
 
 import tempfile
 
@@ -6,7 +6,7 @@ import graphshift as gs
 
 data = gs.load("planted-structure", nodes=300)
 for model in (gs.ERM("gcn", epochs=40), gs.EERM("gcn", views=3, edits_per_node=2, beta=1.0, epochs=40)):
-    model.fit(data.train, val=data.val)
+    model.fit(data)
     scores = model.score(data.tests)
     print(f"{type(model).__name__:5s} " + "  ".join(f"{name} {value:.2f}" for name, value in scores.items()))
 
