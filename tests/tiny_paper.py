@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from graphshift.lab.paper import EXPERIMENTS, ITEMS, Experiment, Item
-from graphshift.studies import work
+from graphshift.studies import Record, job_runner
 
 #: Sixty nodes, two tests, three epochs; ERM has another learning rate in "the code".
 TINY = Experiment(
@@ -51,13 +51,13 @@ def install(monkeypatch: pytest.MonkeyPatch, *, item: Item = ITEM, **changes: An
 def counted_fits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of all fits from now on."""
     done: list[str] = []
-    real = work.attempt
+    real = job_runner.attempt
 
-    def noted(job: Any, data: Any) -> dict[str, Any]:
+    def noted(job: Any, data: Any) -> Record:
         done.append(job.id)
         return real(job, data)
 
-    monkeypatch.setattr(work, "attempt", noted)
+    monkeypatch.setattr(job_runner, "attempt", noted)
     return done
 
 

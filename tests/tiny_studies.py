@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from graphshift.studies import Arm, Plan, Study, run_study
+from graphshift.studies import Arm, Plan, Record, Row, Study, run_study
+from graphshift.studies.records import Selected
 
 #: Sixty nodes, two tests, four epochs.
 OPTIONS = {"nodes": 60, "environments": 4, "degree": 4.0}
@@ -28,6 +29,37 @@ def plan(**changes: Any) -> Plan:
 def everything() -> Study:
     """A finished study with every rule and the in-domain limit. Tests only read it."""
     return run_study(plan(selections=("val", "id_val", "oracle"), in_domain=True), workers=0, threads=1)
+
+
+def record(**changes: Any) -> Record:
+    """A run that finished; ``selected`` are changes of what ``val`` chose."""
+    selected = {"epoch": 1, "score": 0.5, "val": 0.5, "tests": {"T1": 0.5}} | changes.pop("selected", {})
+    given: dict[str, Any] = {
+        "kind": "run",
+        "id": "run / ERM",
+        "dataset": "planted",
+        "arm": "ERM",
+        "method": "erm",
+        "backbone": "gcn",
+        "explorer": None,
+        "data_seed": None,
+        "seed": 0,
+        "trial": None,
+        "tuned": {},
+        "environment": None,
+        "settings": {},
+        "status": "ok",
+        "metric": "accuracy",
+        "selections": {"val": Selected(**selected)},
+        "threads": 1,
+        "version": "0",
+    }
+    return Record(**given | changes)
+
+
+def row(arm: str, tests: dict[str, float], *, val: float | None = None, **changes: Any) -> Row:
+    """A final run of an arm with these scores; ``changes`` are of its record."""
+    return Row(record=record(arm=arm, **changes), rule="val", arm=arm, val=val, tests=tests)
 
 
 def without_cost(content: Any) -> Any:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from graphshift.cli.compare import _plan
 from graphshift.core.errors import GraphshiftError
 from graphshift.studies import PAPER_SPACE, Plan, running
 from graphshift.studies.pool import Pool
@@ -44,28 +43,25 @@ TINY = (
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits in this process: starting workers takes seconds, and they have tests of their own."""
-    monkeypatch.setattr(running._Sitting, "_run_in_workers", lambda self, watch: self._run_here(watch, None))
+    monkeypatch.setattr(running.Session, "_run_in_workers", lambda self, display: self._run_here(display, None))
 
 
-def planned(dataset: str = "planted", **changes: Any) -> Plan:
-    given: dict[str, Any] = {
-        "methods": "erm,eerm",
-        "backbones": None,
-        "explorers": "reinforce",
-        "seeds": 5,
-        "data_seeds": None,
-        "tune": 24,
-        "repeats": 1,
-        "space": None,
-        "selections": "val",
-        "in_domain": True,
-        "adapt": None,
-        "ensemble": 1,
-        "shared": None,
-        "option": None,
-        "data_dir": None,
-    }
-    return _plan(dataset, **given | changes)
+@pytest.fixture
+def planned(graphshift: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Plan]:
+    """The plan that arguments make; it is not run."""
+    made: list[Plan] = []
+
+    def stop(plan: Plan, *_: Any, **__: Any) -> None:
+        made.append(plan)
+        raise GraphshiftError("planned")
+
+    monkeypatch.setattr("graphshift.studies.run_study", stop)
+
+    def plan(*arguments: object) -> Plan:
+        assert "planned" in graphshift("compare", *arguments).err
+        return made[-1]
+
+    return plan
 
 
 @pytest.mark.usefixtures("here")
@@ -136,24 +132,19 @@ def test_ctrl_c_says_how_to_go_on(graphshift: Any, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(Pool, "wait", interrupted)
     answer = graphshift(*TINY, "--out", tmp_path / "s", "--workers", 2, "--force")
     assert answer.status == 130
-    assert answer.err.splitlines()[-1].startswith(
-        "graphshift: stopped with 0 of 8 fits done; they are kept. Go on with: "
-    )
+    assert answer.err.splitlines()[-1].startswith("graphshift: stopped with 0 of 8 fits done; they are kept. ")
     assert answer.err.rstrip().endswith(f"graphshift {' '.join(map(str, TINY))} --out {tmp_path / 's'} --workers 2")
     assert len(seen[0].workers) == 2
     assert all(worker.process.poll() is not None for worker in seen[0].workers)  # nobody is left running
 
 
-def test_options_make_the_plan() -> None:
+def test_options_make_the_plan(planned: Callable[..., Plan]) -> None:
+    shared = ("epochs=100", "layers=3", "explorers=4", "explorer_lr=0.5")
     plan = planned(
-        backbones="gcn,gat",
-        explorers="reinforce, gradient",
-        seeds=20,
-        data_seeds=3,
-        selections="val,oracle",
-        shared=["epochs=100", "layers=3", "explorers=4", "explorer_lr=0.5"],
-        option=["nodes=500"],
-        in_domain=False,
+        "planted",
+        *("--backbones", "gcn,gat", "--explorers", "reinforce, gradient", "--seeds", 20, "--data-seeds", 3),
+        *("--selections", "val,oracle", "--option", "nodes=500", "--no-in-domain"),
+        *(word for setting in shared for word in ("--set", setting)),
     )
     assert [arm.name for arm in plan.arms] == [
         f"{name}, {backbone}" for backbone in ("gcn", "gat") for name in ("ERM", "EERM reinforce", "EERM gradient")
@@ -172,31 +163,37 @@ def test_options_make_the_plan() -> None:
     )
 
 
-def test_a_toml_file_gives_data_and_shared_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_toml_file_gives_data_and_shared_settings(tmp_path: Path, planned: Callable[..., Plan]) -> None:
     (tmp_path / "fit.toml").write_text(
         'dataset = "planted"\nmethod = "erm"\nseed = 3\nhidden = 4\nbeta = 2.0\n[options]\nnodes = 60\n'
     )
-    plan = planned(str(tmp_path / "fit.toml"), shared=["hidden=5"], option=["degree=4.0"])
+    plan = planned(tmp_path / "fit.toml", "--set", "hidden=5", "-o", "degree=4.0")
     assert (plan.dataset, plan.options) == ("planted", {"nodes": 60, "degree": 4.0})
     assert plan.arms[0].settings == {"method": "erm", "hidden_channels": 5}
     assert plan.arms[1].settings["beta"] == 2.0
-    assert "fit.toml: method, seed: not used here; give --methods, --seeds." in capsys.readouterr().err
+
+
+def test_settings_of_a_toml_file_that_make_arms_are_named(graphshift: Any, tmp_path: Path) -> None:
+    (tmp_path / "fit.toml").write_text('dataset = "planted"\nmethod = "erm"\nseed = 3\n')
+    answer = graphshift("compare", tmp_path / "fit.toml", "--methods", "magic")
+    assert "fit.toml: method, seed: not used here; give --methods, --seeds." in answer.err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--methods", "magic"], "--methods is 'magic'; expected some of erm, eerm, irm, vrex, "),
-        (["--methods", ","], "--methods is ','; expected some of erm, eerm"),
-        (["--backbones", "gcn,resnet"], "--backbones is 'gcn,resnet'; expected some of gcn"),
-        (["--explorers", "clever"], "--explorers is 'clever'; expected some of reinforce, random, gradient"),
-        (["--selections", "last"], "--selections is 'last'; expected some of val, explored, id_val, oracle"),
+        (["--methods", "magic"], "--methods has 'magic'; expected one of "),
+        (["--methods", ","], "--methods is empty; expected one of "),
+        (["--methods", "erm,eermm"], "Did you mean 'eerm'?"),
+        (["--backbones", "gcn,resnet"], "--backbones has 'resnet'; expected one of "),
+        (["--explorers", "random,gradeint"], "Did you mean 'gradient'?"),
+        (["--selections", "last"], "--selections has 'last'; expected one of val, explored, id_val, oracle"),
         (["--set", "epochs"], "--set is 'epochs'; expected NAME=VALUE"),
-        (["--set", "speed=1"], "--set: speed is not a setting; the settings are hidden_channels"),
+        (["--set", "speed=1"], "--set: speed is not a setting; expected one of hidden_channels"),
         (["--set", "seed=1"], "--set: seed differs between arms or runs; give --seeds."),
         (["--set", "backbone=gcn"], "--set: backbone differs between arms or runs; give --backbones."),
         (["--set", "epochs=0"], "--set: epochs is 0; it should be greater than or equal to 1."),
-        (["--methods", "erm", "--set", "beta=1.0"], "beta: means nothing to any of the arms; leave it out."),
+        (["--methods", "erm", "--set", "beta=1.0"], "beta: no arm uses it; leave it out."),
         (["--space", "gone.toml"], "gone.toml: there is no such file."),
         (["--space", "gone.toml", "--tune", 0], "there is no such file"),
         (["-o", "seed=1", "--data-seeds", 2], "data_seeds: the dataset's option `seed` is given as well"),
@@ -231,16 +228,12 @@ def test_a_fixed_setting_that_is_also_in_an_own_space_is_refused(graphshift: Any
     assert "lr is fixed and also in its space; keep one." in answer.err
 
 
-def test_ways_of_using_the_unlabelled_tests_are_planned() -> None:
-    assert planned(adapt="norm, norm+prior").adapt == ("norm", "norm+prior")
-    assert planned().adapt == ()
-    with pytest.raises(GraphshiftError, match="adapt is 'mean'; expected norm, prior"):
-        planned(adapt="norm,mean")
-
-
-def test_ensembles_are_asked_for_by_a_number() -> None:
-    assert planned(ensemble=3).ensemble == 3
-    assert planned().ensemble == 1
+def test_variants_are_planned(planned: Callable[..., Plan], graphshift: Any) -> None:
+    plain = planned("planted")
+    assert (plain.adapt, plain.ensemble) == ((), 1)
+    assert planned("planted", "--adapt", "norm, norm+prior").adapt == ("norm", "norm+prior")
+    assert planned("planted", "--ensemble", 3).ensemble == 3
+    assert "adapt is 'mean'; expected norm, prior" in graphshift("compare", "planted", "--adapt", "norm,mean").err
 
 
 @pytest.mark.parametrize(
@@ -252,7 +245,7 @@ def test_ensembles_are_asked_for_by_a_number() -> None:
         ),
         (
             ("--explorers", "mixed", "--backbones", "gcn,mlp"),
-            "arm 'EERM mixed, mlp': explorer is 'mixed', which follows the risk along edges, and backbone 'mlp'",
+            "arm 'EERM mixed, mlp': explorer 'mixed' follows the risk along edges, and backbone 'mlp'",
         ),
         (("--explorers", "features", "--set", "explorer_options={kind=[1]}"), "explorer kind is [1]; expected one of"),
         (("--set", "epochs=x"), "--set: epochs is 'x'"),

@@ -18,7 +18,7 @@ DATA = ("planted", "-o", "nodes=60", "-o", "environments=4", "-o", "degree=4.0")
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two epochs, two seeds, in this process, whatever the machine's speed."""
-    monkeypatch.setattr(running._Sitting, "_run_in_workers", lambda self, watch: self._run_here(watch, None))
+    monkeypatch.setattr(running.Session, "_run_in_workers", lambda self, display: self._run_here(display, None))
     monkeypatch.setattr(recommending, "chosen_size", lambda *_: recommending.Size(2, 1, 2))
     monkeypatch.setattr(recommending, "seconds_an_epoch", lambda *_: {})
 
@@ -29,10 +29,9 @@ def test_it_says_what_to_use_and_shows_why(graphshift: Any, tmp_path: Path) -> N
     assert "9 arms, 1 trials and 2 seeds each, 2 epochs a fit" in answer.err
     for words in (
         "EERM gradient, sage",
-        "after misleading edits",
-        "Tests are shown and chose nothing",
-        "If graphs to come differ from training as the validation graphs do, use ",
-        "If edges may come to mislead, use ",
+        "after adversarial edits",
+        "Test labels were not used for selection",
+        *(f"{when}, use " for name, when in recommending.CRITERIA.items() if name != "selection_score"),
         "  graphshift fit planted --method ",
     ):
         assert words in answer.out
@@ -42,7 +41,7 @@ def test_it_says_what_to_use_and_shows_why(graphshift: Any, tmp_path: Path) -> N
 def test_the_same_command_goes_on(graphshift: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = graphshift("recommend", *DATA, "--out", tmp_path / "r", "--json")
     found = json.loads(first.out)
-    assert list(found) == ["val", "misled"]
+    assert list(found) == ["val", "adversarial_val"]
     assert found["val"]["command"].startswith("graphshift fit planted --method ")
     monkeypatch.setattr(recommending, "chosen_size", lambda *_: pytest.fail("timed again"))
     ledger = (tmp_path / "r" / "results.jsonl").read_bytes()

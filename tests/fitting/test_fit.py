@@ -13,15 +13,7 @@ from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.estimators import make_model
 from graphshift.estimators.settings import Settings, validated
 from graphshift.fitting import fit as fitting
-from graphshift.fitting.fit import (
-    FitRequest,
-    complete_settings,
-    fit,
-    fit_in_folder,
-    locked,
-    remove_leftovers,
-    result_of,
-)
+from graphshift.fitting.fit import FitRequest, complete_settings, fit, fit_in_folder, result_of, run_folder
 from graphshift.fitting.memory import Estimate
 from graphshift.training.run import Run
 
@@ -270,7 +262,7 @@ def test_a_path_that_is_no_folder_is_told(tmp_path: Path) -> None:
 
 
 def test_a_second_run_keeps_out_of_a_folder_that_is_being_written(tmp_path: Path) -> None:
-    with locked(tmp_path / "run"), pytest.raises(GraphshiftError, match="another run is writing"):
+    with run_folder(tmp_path / "run").locked(), pytest.raises(GraphshiftError, match="is writing"):
         fit_in_folder(request(), tmp_path / "run")
     assert not (tmp_path / "run" / "config.json").exists()
     assert fit_in_folder(request(), tmp_path / "run")["best_epoch"] >= 1  # the lock is gone with its holder
@@ -377,10 +369,3 @@ def test_over_the_limit_nothing_is_written(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("costly")
 def test_a_mode_that_was_given_is_kept(tmp_path: Path) -> None:
     assert fit_in_folder(eerm(low_memory=True), tmp_path / "run", memory_limit=9 * GB)["low_memory"] is True
-
-
-def test_what_safetensors_leaves_when_it_is_killed_is_removed(tmp_path: Path) -> None:
-    for name in (".tmpZnvwcN", ".tmp", ".tmpnotes", "mine.tmp"):
-        (tmp_path / name).write_text("half")
-    remove_leftovers(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {".tmp", ".tmpnotes", "mine.tmp"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -55,11 +55,11 @@ def test_all_runs_are_drawn(drawn: tuple[Path, dict[str, Figure]]) -> None:
         rows = study.rows(rule)
         (axes,) = drawn[1][f"environments-{rule}"].axes
         points = sorted(y for _, y in offsets(axes))
-        assert points == pytest.approx(sorted(100 * score for row in rows for score in row["tests"].values()))
+        assert points == pytest.approx(sorted(100 * score for row in rows for score in row.tests.values()))
         labels = axes.get_legend_handles_labels()[1]
         assert set(labels) == {"ERM", "EERM random", "in-domain limit, gcn", "always the largest class"}
         for axes, key in zip(drawn[1][f"seeds-{rule}"].axes, ("mean", "worst"), strict=True):
-            assert sorted(x for x, _ in offsets(axes)) == pytest.approx(sorted(100 * row[key] for row in rows))
+            assert sorted(x for x, _ in offsets(axes)) == pytest.approx(sorted(100 * getattr(row, key) for row in rows))
         assert [label.get_text() for label in drawn[1][f"seeds-{rule}"].axes[0].get_yticklabels()] == [
             "ERM",
             "EERM random",
@@ -70,18 +70,18 @@ def test_all_trials_are_drawn_and_the_chosen_ringed(drawn: tuple[Path, dict[str,
     study = everything()
     panels = {axes.get_xlabel(): axes for axes in drawn[1]["tuning-val"].axes}
     assert set(panels) == {"lr", "edits_per_node"}
-    scores = [
-        r["selections"]["val"]["score"] for r in study.records if r["kind"] == "trial" and "val" in r["selections"]
-    ]
-    rings = [arm["chosen_score"] for arm in study.summary["arms"] if arm["selection"] == "val"]
-    assert sorted(y for _, y in offsets(panels["lr"])) == pytest.approx(sorted(100 * s for s in scores + rings))
+    scores = [r.selections["val"].score for r in study.records if r.kind == "trial" and "val" in r.selections]
+    rings = [arm.chosen_score for arm in study.summary.of_rule("val")]
+    assert sorted(y for _, y in offsets(panels["lr"])) == pytest.approx(
+        sorted(100 * s for s in scores + rings if s is not None)
+    )
     assert len(offsets(panels["edits_per_node"])) == 3 + 1  # EERM's alone
     assert [label.get_text() for label in panels["lr"].get_xticklabels()] == ["0.01", "0.1"]
 
 
 def test_the_same_study_draws_the_same_file(drawn: tuple[Path, dict[str, Figure]], tmp_path: Path) -> None:
     study = everything()
-    summary = study.summary | {"selections": study.summary["selections"][:1]}
+    summary = replace(study.summary, selections=study.summary.selections[:1])
     draw_figures(summary, {"val": study.rows("val")}, tmp_path)
     for path in tmp_path.iterdir():
         assert path.read_bytes() == (drawn[0] / path.name).read_bytes()
@@ -89,8 +89,8 @@ def test_the_same_study_draws_the_same_file(drawn: tuple[Path, dict[str, Figure]
 
 def test_a_study_without_runs_or_tuning_draws_what_there_is(tmp_path: Path) -> None:
     study = everything()
-    summary = deepcopy(study.summary) | {"selections": study.summary["selections"][:1], "tuning": []}
+    summary = replace(study.summary, selections=study.summary.selections[:1], tuning=[])
     assert draw_figures(summary, {"val": []}, tmp_path) == []
-    rows = [row for row in study.rows("val") if row["arm"] == "ERM"]
-    summary["limits"], summary["majority"], summary["metric"] = {}, {}, "mse"
+    rows = [row for row in study.rows("val") if row.arm == "ERM"]
+    summary = replace(summary, limits={}, majority={}, metric="mse")
     assert len(draw_figures(summary, {"val": rows}, tmp_path)) == 4

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ from graphshift.report.study_figures import draw_figures
 from graphshift.report.study_page import study_page
 from graphshift.report.study_report import write_report
 from graphshift.report.study_tables import study_tables
-from graphshift.studies.folder import plan_json
-from graphshift.studies.jobs import Agenda
+from graphshift.studies import Record, Study, Summary, rows_of
 from html_reading import Element, cells, check_page
 from tiny_studies import everything
 
@@ -23,10 +22,10 @@ NOTE = "not allowed: chosen on tests"
 NASTY = "<i>\"&' </table><script>"
 
 
-@pytest.fixture(scope="module")
-def plan() -> dict[str, Any]:
+def page_of(summary: dict[str, Any]) -> str:
+    """The page of the study, had this been its summary; without figures."""
     study = everything()
-    return plan_json(study.plan, study.facts, Agenda(study.plan, study.facts))
+    return study_page(Study(study.plan, study.records, Summary.from_json(summary)), Path("none"))
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +43,7 @@ def root(folder: Path) -> Element:
 @pytest.fixture
 def summary() -> dict[str, Any]:
     """One to change."""
-    return deepcopy(everything().summary)
+    return everything().summary.to_json()
 
 
 def section(root: Element, title: str) -> Element:
@@ -81,11 +80,11 @@ def test_every_cell_of_every_table_is_there(root: Element) -> None:
 
 
 def test_every_finding_is_there_under_its_rule(root: Element) -> None:
-    findings = everything().summary["findings"]
+    findings = everything().summary.findings
     first, *folded = section(root, "Findings").all("ul")
     for rule, points in zip(("val", "id_val", "oracle"), (first, *folded), strict=True):
         label = f"{rule} ({NOTE})" if rule == "oracle" else rule
-        own = [f["text"].removeprefix(f"By {label}: ") for f in findings if f["selection"] == rule]
+        own = [f.text.removeprefix(f"By {label}: ") for f in findings if f.selection == rule]
         assert len(own) == 2
         assert [item.text for item in points.all("li")] == own
     assert [s.text for s in section(root, "Findings").all("summary")] == ["By id_val", f"By oracle ({NOTE})"]
@@ -121,58 +120,61 @@ def test_the_rule_that_looks_at_tests_is_marked_wherever_it_is_named(root: Eleme
     ("mean", "low", "high", "said"),
     [
         (0.05, 0.02, 0.08, "EERM random is ahead of ERM by 5.0 points in the mean test score (95 % interval +2.0 to"),
-        (-0.05, -0.08, -0.02, "No arm is ahead of ERM beyond chance in the mean test score; 1 of 1 is behind."),
-        (0.05, -0.02, 0.12, "Nothing differs beyond chance: no arm is ahead of ERM or behind in the mean test score."),
-        (0.05, None, None, "One run for each arm shows nothing yet: take more seeds."),
+        (-0.05, -0.08, -0.02, "No arm is significantly ahead of ERM in the mean test score; 1 of 1 is behind."),
+        (
+            0.05,
+            -0.02,
+            0.12,
+            "No significant difference (95 %): no arm is ahead of ERM or behind in the mean test score.",
+        ),
+        (0.05, None, None, "One run for each arm is not enough to compare: take more seeds."),
     ],
 )
 def test_the_headline_says_who_is_ahead_and_whether_that_is_chance(
-    summary: dict[str, Any], plan: Mapping[str, Any], mean: float, low: float | None, high: float | None, said: str
+    summary: dict[str, Any], mean: float, low: float | None, high: float | None, said: str
 ) -> None:
     outcome(summary, mean, low, high)
     outcome(summary, 0.3, 0.2, 0.4, rule="oracle")  # says nothing
-    root = check_page(study_page(summary, plan, Path("none")))
+    root = check_page(page_of(summary))
     assert headline(root).startswith(said)
     best = [row for row in root.all("tr") if row.attributes.get("class") == "best"]
     assert [cells(row)[0][0] for row in best] == (["EERM random"] if low == 0.02 else [])
-    assert ("in green" in section(root, "Scores").text) == bool(best)
+    assert ("green" in section(root, "Scores").text) == bool(best)
 
 
-def test_the_best_arm_is_set_off_only_if_it_is_the_best(summary: dict[str, Any], plan: Mapping[str, Any]) -> None:
+def test_the_best_arm_is_set_off_only_if_it_is_the_best(summary: dict[str, Any]) -> None:
     outcome(summary, 0.05, 0.02, 0.08)
     erm = summary["arms"][0]
     assert (erm["arm"], erm["selection"]) == ("ERM", "val")
     erm["mean_test"]["mean"] += 0.2
-    assert 'class="best"' not in study_page(summary, plan, Path("none"))
-    summary["metric"] = "mse"  # lower is better
-    assert study_page(summary, plan, Path("none")).count('class="best"') == 1
+    assert 'class="best"' not in page_of(summary)
+    summary["higher_is_better"] = False
+    assert page_of(summary).count('class="best"') == 1
 
 
-def test_several_comparisons_are_counted(summary: dict[str, Any], plan: Mapping[str, Any]) -> None:
+def test_several_comparisons_are_counted(summary: dict[str, Any]) -> None:
     only(summary, "val")
     outcome(summary, 0.05, 0.02, 0.08)
     more = [deepcopy(summary["arms"][1]) | {"arm": name} for name in ("worse", "same")]
     more[0]["difference"]["mean_test"] |= {"mean": -0.1, "low": -0.2, "high": -0.05}
     more[1]["difference"]["mean_test"] |= {"mean": 0.1, "low": -0.2, "high": 0.4}
     summary["arms"][2:2] = more
-    root = check_page(study_page(summary, plan, Path("none")))
+    root = check_page(page_of(summary))
     assert headline(root).endswith("Of 3 comparisons, 1 is ahead, 1 is behind and 1 is undecided.")
     assert "not corrected for the number of comparisons" in section(root, "How to read it").text
 
 
-def test_a_rule_that_is_not_allowed_is_no_headline_without_saying_so(
-    summary: dict[str, Any], plan: Mapping[str, Any]
-) -> None:
+def test_a_rule_that_is_not_allowed_is_no_headline_without_saying_so(summary: dict[str, Any]) -> None:
     last = summary | {"selections": summary["selections"][::-1]}
-    assert headline(check_page(study_page(last, plan, Path("none")))).startswith("By id_val: ")  # the first allowed
+    assert headline(check_page(page_of(last))).startswith("By id_val: ")  # the first allowed
     only(summary, "oracle")
     outcome(summary, 0.3, 0.2, 0.4, rule="oracle")
-    root = check_page(study_page(summary, plan, Path("none")))
+    root = check_page(page_of(summary))
     assert headline(root).startswith(f"By oracle ({NOTE}): EERM random is ahead of ERM by 30.0 points")
-    assert 'class="best"' not in study_page(summary, plan, Path("none"))
+    assert 'class="best"' not in page_of(summary)
 
 
-def test_plan_settings_and_provenance_are_shown(root: Element, plan: Mapping[str, Any]) -> None:
+def test_plan_settings_and_provenance_are_shown(root: Element) -> None:
     facts = {
         name.text: value.text
         for title in ("What was compared", "Where it comes from")
@@ -184,14 +186,14 @@ def test_plan_settings_and_provenance_are_shown(root: Element, plan: Mapping[str
     assert facts["Test environments"] == "2: T1, T2"
     assert facts["Seeds"] == "2: 0, 1"
     assert facts["Tuning"].startswith("3 trials of tuning for each arm")
-    runs = everything().summary["counts"]["run"]["done"]
+    runs = everything().summary.counts["run"].done
     assert facts["Fits"] == f"12 trials, {runs} final runs, 2 in-domain limits; 0 failed"
-    (session,) = everything().summary["provenance"]
+    (session,) = everything().summary.provenance
     assert facts["Started"].replace(" ", "T", 1) == session["started"].replace("+00:00", " UTC")
     assert all(f"{name} {version}" in facts["Versions"] for name, version in session["versions"].items())
     assert facts["Commit"].startswith(session["git"]["commit"] if session["git"] else "not known")
     tables = {next(table.all("caption")).text: cells(table) for table in root.all("table")}
-    assert tables["planted: graphs"][1][:2] == [plan["data"]["train"][0]["name"], "training"]
+    assert tables["planted: graphs"][1][:2] == [everything().plan.shapes["train"][0]["name"], "training"]
     settings = {name: values for name, *values in tables["settings by arm"]}
     assert settings["setting"] == ["ERM", "EERM random"]
     assert settings["lr"] == ["{0.01, 0.1}"] * 2
@@ -204,12 +206,12 @@ def test_plan_settings_and_provenance_are_shown(root: Element, plan: Mapping[str
     assert "from Python" in section(root, "Run it again").text
 
 
-def test_failures_sessions_and_the_command_are_shown(summary: dict[str, Any], plan: Mapping[str, Any]) -> None:
+def test_failures_sessions_and_the_command_are_shown(summary: dict[str, Any]) -> None:
     summary["failed"] = [{"id": f"run / ERM / seed {i}", "kind": "run", "arm": "ERM", "reason": NASTY} for i in (0, 1)]
     summary["provenance"] *= 2
     summary["provenance"][1] = summary["provenance"][0] | {"command": "graphshift compare planted -o 'a=<b>'"}
     summary["provenance"][1]["git"] = {"commit": "abc", "changed": True}
-    root = check_page(study_page(summary, plan, Path("none")))
+    root = check_page(page_of(summary))
     (table,) = section(root, "Failures").all("table")
     assert cells(table) == [["fit", "reason"], *([f"run / ERM / seed {i}", NASTY] for i in (0, 1))]
     assert next(table.all("caption")).text == "2 fits failed"
@@ -218,7 +220,7 @@ def test_failures_sessions_and_the_command_are_shown(summary: dict[str, Any], pl
     assert next(section(root, "Run it again").all("pre")).text == "graphshift compare planted -o 'a=<b>'"
 
 
-def test_a_study_in_which_nothing_came_of_anything_is_shown(summary: dict[str, Any], plan: Mapping[str, Any]) -> None:
+def test_a_study_in_which_nothing_came_of_anything_is_shown(summary: dict[str, Any]) -> None:
     nothing = {"mean": None, "std": 0.0}
     for arm in summary["arms"]:
         arm |= {
@@ -236,24 +238,27 @@ def test_a_study_in_which_nothing_came_of_anything_is_shown(summary: dict[str, A
             "peak_rss_mb": None,
         }
     summary |= {"findings": [], "limits": {}, "majority": {}, "tuning": [], "provenance": [], "data_seeds": [0, 1]}
-    root = check_page(study_page(summary, plan, Path("none")))
-    assert headline(root) == "No arm could be held against another."
+    root = check_page(page_of(summary))
+    assert headline(root) == "No arm could be compared with another."
     assert "Nothing was tuned." in section(root, "Tuning and settings").text
     assert "No run finished." in section(root, "Runs").text
     assert not list(root.all("figure"))
 
 
-def test_names_cannot_break_the_page(tmp_path: Path, plan: Mapping[str, Any]) -> None:
-    study = everything()
+def test_names_cannot_break_the_page(tmp_path: Path) -> None:
+    study, quoted = everything(), json.dumps(NASTY)[1:-1]
 
-    def renamed(content: Any) -> Any:
-        quoted = json.dumps(NASTY)[1:-1]
+    def renamed(content: dict[str, Any]) -> Any:
         return json.loads(json.dumps(content).replace("EERM random", quoted).replace('"planted"', f'"{quoted}"'))
 
-    summary = renamed(study.summary)
-    only(summary, "val")
-    draw_figures(summary, {"val": renamed(study.rows("val"))}, tmp_path)
-    html = study_page(summary, renamed(plan), tmp_path)
+    content = renamed(study.summary.to_json())
+    only(content, "val")
+    summary = Summary.from_json(content)
+    erm, eerm = study.plan.arms
+    plan = replace(study.plan, dataset=NASTY, arms=(erm, replace(eerm, name=NASTY)))
+    records = [Record.from_json(renamed(record.to_json())) for record in study.records]
+    draw_figures(summary, {"val": rows_of(records, "val")}, tmp_path)
+    html = study_page(Study(plan, records, summary), tmp_path)
     root = check_page(html)
     assert "<i>" not in html
     assert NASTY in [name.text for name in section(root, "Findings").all("b")]
@@ -264,6 +269,5 @@ def test_names_cannot_break_the_page(tmp_path: Path, plan: Mapping[str, Any]) ->
         assert cells(by_caption[table.title]) == [list(table.columns), *map(list, table.rows)]
 
 
-def test_the_same_study_gives_the_same_bytes(folder: Path, plan: Mapping[str, Any], tmp_path: Path) -> None:
-    written = (folder / "report.html").read_text()
-    assert study_page(everything().summary, json.loads(json.dumps(plan)), folder / "figures") == written
+def test_the_same_study_gives_the_same_bytes(folder: Path) -> None:
+    assert study_page(everything(), folder / "figures") == (folder / "report.html").read_text()

@@ -11,35 +11,35 @@ import graphshift as gs
 from graphshift.core.errors import GraphshiftError
 from graphshift.report.study_tables import as_csv, as_text, main_tables
 from graphshift.studies import Arm, run_study
-from graphshift.studies.facts import check
+from graphshift.studies.resolved import resolve
 from tiny_studies import OPTIONS, TINY, plan
 
 
 def test_runs_are_scored_with_the_unlabelled_tests_in_use_as_well() -> None:
     study = run_study(plan(trials=0, adapt=("norm", "prior", "norm+prior")), workers=0, threads=1)
-    names = [arm["arm"] for arm in study.summary["arms"]]
+    names = [arm.arm for arm in study.summary.arms]
     assert names[:4] == ["ERM", "ERM, + norm", "ERM, + prior", "ERM, + norm+prior"]
     assert len(names) == 8
-    runs = [record for record in study.records if record["kind"] == "run"]
-    for arm in study.summary["arms"]:
-        own = [r for r in runs if r["arm"] == arm["arm"].split(", +")[0]]
-        found = [r["selections"]["val"] for r in own]
-        scores = [f["tests"] if arm["adapt"] is None else f["adapted"][arm["adapt"]]["tests"] for f in found]
-        assert arm["mean_test"]["mean"] == pytest.approx(fmean(fmean(s.values()) for s in scores))
-        for name, found_there in arm["environments"].items():
-            assert found_there["mean"] == pytest.approx(fmean(s[name] for s in scores))
-        vals = [f["val"] if arm["adapt"] is None else f["adapted"][arm["adapt"]]["val"] for f in found]
-        assert arm["val"]["mean"] == pytest.approx(fmean(vals))
-    adapted = study.summary["arms"][1]
-    assert (adapted["adapt"], adapted["baseline"]) == ("norm", "ERM")
-    assert [arm["baseline"] for arm in study.summary["arms"][4:]] == names[:4]  # like is held against like
-    gain = fmean(r["mean"] for r in study.rows() if r["arm"] == names[5])
-    gain -= fmean(r["mean"] for r in study.rows() if r["arm"] == names[1])
-    assert study.summary["arms"][5]["difference"]["mean_test"]["mean"] == pytest.approx(gain)
+    runs = [record for record in study.records if record.kind == "run"]
+    for arm in study.summary.arms:
+        own = [r for r in runs if r.arm == arm.arm.split(", +")[0]]
+        found = [r.selections["val"] for r in own]
+        scores = [f.tests if arm.adapt is None else f.adapted[arm.adapt].tests for f in found]
+        assert arm.mean_test.mean == pytest.approx(fmean(fmean(s.values()) for s in scores))
+        for name, found_there in arm.environments.items():
+            assert found_there.mean == pytest.approx(fmean(s[name] for s in scores))
+        vals = [f.val if arm.adapt is None else f.adapted[arm.adapt].val for f in found]
+        assert arm.val.mean == pytest.approx(fmean(vals))
+    adapted = study.summary.arms[1]
+    assert (adapted.adapt, adapted.baseline) == ("norm", "ERM")
+    assert [arm.baseline for arm in study.summary.arms[4:]] == names[:4]  # like is compared with like
+    gain = fmean(r.mean for r in study.rows() if r.arm == names[5])
+    gain -= fmean(r.mean for r in study.rows() if r.arm == names[1])
+    assert study.summary.arms[5].difference.mean_test.mean == pytest.approx(gain)
     (table,) = main_tables(study.summary)
     assert [row[0] for row in table.rows] == names
     assert "+ norm, + prior, + norm+prior: the model looked at the unlabelled test graphs." in table.note
-    refused = sum(arm["refused"] for arm in study.summary["arms"])
+    refused = sum(arm.refused for arm in study.summary.arms)
     assert f"In {refused} of 16 cases the prior was left as it is, as unsafe." in table.note
     assert as_csv(study.summary).count("\n") == 9
     assert as_text(study.summary).count("+ norm+prior") >= 2
@@ -48,7 +48,7 @@ def test_runs_are_scored_with_the_unlabelled_tests_in_use_as_well() -> None:
 def test_a_backbone_without_means_has_no_such_row() -> None:
     arms = [Arm("MLP", {"method": "erm", "backbone": "mlp", **TINY}), Arm("GCN", {"method": "erm", **TINY})]
     study = run_study(plan(arms=arms, trials=0, adapt=("norm",)), workers=0, threads=1)
-    assert [arm["arm"] for arm in study.summary["arms"]] == ["MLP", "GCN", "GCN, + norm"]
+    assert [arm.arm for arm in study.summary.arms] == ["MLP", "GCN", "GCN, + norm"]
 
 
 def test_a_prior_needs_classes_and_something_to_calibrate_on() -> None:
@@ -57,12 +57,12 @@ def test_a_prior_needs_classes_and_something_to_calibrate_on() -> None:
     parts = {role: [e.replace(task=task) for e in getattr(data, role)] for role in ("train", "val", "tests")}
     values = replace(data, **parts)
     with pytest.raises(GraphshiftError, match="adapt 'prior': dataset 'planted' is regression and has no classes"):
-        check(plan(adapt=("norm+prior",)), values)
+        resolve(plan(adapt=("norm+prior",)), values)
     nothing = replace(data, val=())
     with pytest.raises(GraphshiftError, match="adapt 'prior' needs validation environments"):
-        check(plan(adapt=("prior",), selections=("oracle",)), nothing)
-    check(plan(adapt=("norm",), selections=("oracle",)), nothing)
-    check(plan(adapt=("prior",), selections=("id_val",)), nothing)
+        resolve(plan(adapt=("prior",), selections=("oracle",)), nothing)
+    resolve(plan(adapt=("norm",), selections=("oracle",)), nothing)
+    resolve(plan(adapt=("prior",), selections=("id_val",)), nothing)
 
 
 @pytest.mark.parametrize("adapt", [("mean",), ("norm", "norm")])

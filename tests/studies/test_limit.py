@@ -10,10 +10,10 @@ import torch
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
-from graphshift.studies.facts import check, load_data
-from graphshift.studies.jobs import Agenda
+from graphshift.studies.job_runner import attempt
+from graphshift.studies.jobs import Schedule
 from graphshift.studies.limit import FOLDS, folds_of
-from graphshift.studies.work import attempt
+from graphshift.studies.resolved import load_data, resolve
 from small import environments
 from tiny_studies import ERM, OPTIONS, TINY, plan
 
@@ -40,16 +40,16 @@ def test_folds_part_the_counted_nodes_and_spread_the_classes() -> None:
 def test_the_limit_is_the_mean_over_folds_of_erm_on_the_other_folds() -> None:
     study = plan(arms=[ERM], trials=0, in_domain=True)
     data = load_data("planted", OPTIONS, None)
-    job = next(job for job in Agenda(study, check(study, data)).jobs({}) if job.environment == "T2")
+    job = next(job for job in Schedule(resolve(study, data)).jobs({}) if job.environment == "T2")
     record = attempt(job, data)
     expected = []
     for train, test in folds_of(data.tests[1], 0):
         model = gs.ERM(selection="id_val", **TINY).fit(train)
         expected.append(model.score(test))
-    assert record["folds"] == expected
+    assert record.folds == expected
     assert len(set(expected)) > 1
-    assert record["selections"]["in_domain"]["tests"] == {"T2": pytest.approx(fmean(expected))}
-    assert (record["kind"], record["environment"], record["status"]) == ("limit", "T2", "ok")
+    assert record.selections["in_domain"].tests == {"T2": pytest.approx(fmean(expected))}
+    assert (record.kind, record.environment, record.status) == ("limit", "T2", "ok")
 
 
 def test_values_are_folded_too() -> None:

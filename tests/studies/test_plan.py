@@ -27,14 +27,14 @@ A = Arm("a", {"method": "erm"}, {"lr": [0.1]})
         ({"data_seeds": [0.5]}, "plan: data_seeds has 0.5; expected whole numbers"),
         ({"data_seeds": [0, 1], "crossed": False}, "plan: 2 data_seeds and 1 seeds cannot be paired"),
         ({"selections": []}, "plan: selections is empty"),
-        ({"selections": ["last"]}, "plan: selections has 'last'; expected some of val, explored, id_val, oracle"),
+        ({"selections": ["last"]}, "selections has 'last'; expected one of val, explored, id_val, oracle"),
         ({"trials": -1}, "plan: trials is -1; expected 0"),
-        ({"arms": [Arm("a", {"seed": 1})]}, "arm 'a': seed is the plan's to set"),
-        ({"arms": [Arm("a", {}, {"selection": ["val"]})]}, "arm 'a': selection is the plan's to set"),
+        ({"arms": [Arm("a", {"seed": 1})]}, "arm 'a': seed is set by the plan"),
+        ({"arms": [Arm("a", {}, {"selection": ["val"]})]}, "arm 'a': selection is set by the plan"),
         ({"arms": [Arm("a", {"lr": 1.0}, {"lr": [0.1]})]}, "arm 'a': lr is fixed and also in its space"),
         ({"arms": [Arm("a", {}, {"lr": []})]}, r"arm 'a': space: lr is \[\]; expected a list of values"),
         ({"arms": [Arm("a", {}, {"lr": "0.1"})]}, "arm 'a': space: lr is '0.1'; expected a list"),
-        ({"arms": [Arm("a", baseline="b")]}, "arm 'a': baseline is 'b', and no arm is called that"),
+        ({"arms": [Arm("a", baseline="b")]}, "arm 'a': baseline is 'b'"),
     ],
 )
 def test_what_cannot_be_run_is_refused(changes: dict[str, Any], message: str) -> None:

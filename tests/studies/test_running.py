@@ -17,13 +17,14 @@ from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.datasets import DATASETS, Entry
 from graphshift.datasets.planted import planted
-from graphshift.fitting.fit import locked
 from graphshift.graph.graph import Graph
-from graphshift.studies import Arm, Study, run_study, work
-from graphshift.studies.facts import check, load_data
-from graphshift.studies.folder import _differences, plan_json
-from graphshift.studies.jobs import Agenda
-from graphshift.studies.running import _Sitting
+from graphshift.studies import Arm, Record, Study, Summary, job_runner, run_study
+from graphshift.studies.folder import differences, plan_json, study_folder
+from graphshift.studies.jobs import Schedule
+from graphshift.studies.resolved import load_data, resolve
+from graphshift.studies.running import Session
+from graphshift.studies.statistics import Spread
+from graphshift.studies.summary import Count, Differences
 from graphshift.training.loop import Interrupted
 from tiny_studies import ERM, OPTIONS, RANDOM, TINY, everything, plan, without_cost
 
@@ -49,9 +50,9 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 def test_everything_is_written(undisturbed: tuple[Path, Study]) -> None:
     folder, study = undisturbed
     assert {path.name for path in folder.iterdir()} == {"plan.json", "results.jsonl", "provenance.json", "summary.json"}
-    assert json.loads((folder / "summary.json").read_text()) == study.summary
+    assert Summary.from_json(json.loads((folder / "summary.json").read_text())) == study.summary
     assert [record["kind"] for record in lines(folder)] == ["trial"] * 6 + ["run"] * 4 + ["limit"] * 2
-    assert {record["id"] for record in lines(folder)} == {record["id"] for record in study.records}
+    assert {record["id"] for record in lines(folder)} == {record.id for record in study.records}
     written = json.loads((folder / "plan.json").read_text())
     assert written["arms"][0]["trials"][0] == {"trial": 0, "seed": 10_000, "settings": {"lr": 0.01}}
     assert written["arms"][1]["baseline"] == "ERM"
@@ -73,9 +74,9 @@ def test_the_same_plan_again_does_nothing_twice(undisturbed: tuple[Path, Study])
 def test_a_study_that_was_stopped_goes_on_to_the_same_end(
     stop: int, undisturbed: tuple[Path, Study], tmp_path: Path
 ) -> None:
-    told: list[dict[str, Any]] = []
+    told: list[Record] = []
 
-    def interrupt(record: dict[str, Any]) -> None:
+    def interrupt(record: Record) -> None:
         told.append(record)
         if len(told) == stop:
             raise KeyboardInterrupt
@@ -87,9 +88,9 @@ def test_a_study_that_was_stopped_goes_on_to_the_same_end(
         file.write(b'{"id": "half a li')
     study = run(tmp_path / "s", in_domain=True, report=told.append)
     assert len(told) == 12
-    assert len({record["id"] for record in told}) == 12
-    assert without_cost(study.summary) == without_cost(undisturbed[1].summary)
-    assert len(study.summary["provenance"]) == 2
+    assert len({record.id for record in told}) == 12
+    assert without_cost(study.summary.to_json()) == without_cost(undisturbed[1].summary.to_json())
+    assert len(study.summary.provenance) == 2
 
 
 def test_sigterm_stops_a_study_as_ctrl_c_does(tmp_path: Path) -> None:
@@ -114,11 +115,11 @@ def test_the_callers_random_state_and_threads_are_left_alone() -> None:
 def test_the_order_of_jobs_changes_nothing(
     undisturbed: tuple[Path, Study], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    waiting = _Sitting.waiting
-    monkeypatch.setattr(_Sitting, "waiting", lambda self, running=(): waiting(self, running)[::-1])
+    waiting = Session.waiting
+    monkeypatch.setattr(Session, "waiting", lambda self, running=(): waiting(self, running)[::-1])
     study = run(tmp_path / "s", in_domain=True)
     assert lines(tmp_path / "s")[0]["arm"] == "EERM random"
-    assert without_cost(study.summary) == without_cost(undisturbed[1].summary)
+    assert without_cost(study.summary.to_json()) == without_cost(undisturbed[1].summary.to_json())
 
 
 def test_the_tests_labels_do_not_reach_tuning(undisturbed: tuple[Path, Study], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,13 +134,13 @@ def test_the_tests_labels_do_not_reach_tuning(undisturbed: tuple[Path, Study], m
     def parts(study: Study, *kinds: str) -> list[Any]:
         drop = ("data_seed", "id")
         return [
-            {k: v for k, v in without_cost(record).items() if k not in drop}
+            {k: v for k, v in without_cost(record.to_json()).items() if k not in drop}
             for record in study.records
-            if record["kind"] in kinds
+            if record.kind in kinds
         ]
 
     assert parts(other, "trial") == parts(undisturbed[1], "trial")
-    assert other.summary["tuning"] == undisturbed[1].summary["tuning"]
+    assert other.summary.tuning == undisturbed[1].summary.tuning
     assert [r["settings"] for r in parts(other, "run")] == [r["settings"] for r in parts(undisturbed[1], "run")]
     assert parts(other, "run") != parts(undisturbed[1], "run")  # while their scores do change
 
@@ -151,7 +152,7 @@ def test_the_tests_labels_do_not_reach_tuning(undisturbed: tuple[Path, Study], m
         ({"trials": 4}, "trials is 3 there and 4 here"),
         ({"selections": ["id_val"]}, r"selections is \['val'\] there and \['id_val'\] here"),
         ({"in_domain": False}, "in_domain is True there and False here"),
-        ({"options": OPTIONS | {"nodes": 61}}, "options is .*the data are not the same"),
+        ({"options": OPTIONS | {"nodes": 61}}, "options.nodes is 60 there and 61 here.*the data are not the same"),
         ({"arms": [ERM]}, r"its arms are \['ERM', 'EERM random'\] and here they are \['ERM'\]"),
         (
             {"arms": [Arm("ERM", {"method": "erm", **TINY, "epochs": 5}, ERM.space), RANDOM]},
@@ -174,8 +175,7 @@ def test_changed_contents_are_noticed_and_rounding_is_not() -> None:
     made = plan()
 
     def written(changed: ShiftDataset) -> dict[str, Any]:
-        facts = check(made, changed)
-        return plan_json(made, facts, Agenda(made, facts))
+        return plan_json(Schedule(resolve(made, changed)))
 
     def with_first(environment: Environment) -> ShiftDataset:
         return replace(data, train=[environment])
@@ -197,15 +197,15 @@ def test_changed_contents_are_noticed_and_rounding_is_not() -> None:
         e.replace(y=swapped),
         e.replace(graph=rewired),
     ):
-        assert _differences(before, written(with_first(changed))) == [
+        assert differences(before, written(with_first(changed))) == [
             "the data are not the same (plan.json, field `data`)"
         ]
-    assert _differences(before, written(with_first(e.replace(x=e.x * (1 + 1e-7))))) == []
+    assert differences(before, written(with_first(e.replace(x=e.x * (1 + 1e-7))))) == []
     old = json.loads(json.dumps(before))
     for role in ("train", "val", "tests"):
         for shape in old["data"][role]:
             del shape["sums"]  # as earlier versions wrote it
-    assert _differences(old, before) == []
+    assert differences(old, before) == []
 
 
 def test_force_replaces_a_study_and_only_that(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_force_replaces_a_study_and_only_that(tmp_path: Path) -> None:
     assert [record["seed"] for record in lines(folder)] == [4, 5]
     assert (folder / "mine.txt").read_text() == "keep"
     assert not (folder / "table.txt").exists()
-    assert len(study.summary["provenance"]) == 1
+    assert len(study.summary.provenance) == 1
 
 
 def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_kill_before_the_plan_was_written_leaves_no_obstacle(tmp_path: Path) -
 
 
 def test_two_studies_keep_out_of_each_others_folder(tmp_path: Path) -> None:
-    with locked(tmp_path / "s"), pytest.raises(GraphshiftError, match="another run is writing there"):
+    with study_folder(tmp_path / "s").locked(), pytest.raises(GraphshiftError, match="is writing there"):
         run(tmp_path / "s")
 
 
@@ -247,7 +247,7 @@ def test_a_plan_that_is_refused_leaves_no_folder(tmp_path: Path) -> None:
 def test_failed_fits_are_recorded_and_do_not_stop_the_rest(tmp_path: Path) -> None:
     tuned = Arm("wild, tuned", {"method": "erm", "epochs": 60, "hidden_channels": 4}, {"lr": [1e6, 9e5]})
     study = run(tmp_path / "s", arms=[ERM, WILD, tuned], trials=2, seeds=[0, 1])
-    states = {(r["kind"], r["arm"]): r["status"] for r in study.records}
+    states = {(r.kind, r.arm): r.status for r in study.records}
     assert states == {
         ("trial", "ERM"): "ok",
         ("run", "ERM"): "ok",
@@ -255,37 +255,39 @@ def test_failed_fits_are_recorded_and_do_not_stop_the_rest(tmp_path: Path) -> No
         ("trial", "wild, tuned"): "failed",
         ("run", "wild, tuned"): "failed",
     }
-    reasons = {r["arm"]: r["reason"] for r in study.records if r["kind"] == "run"}
+    reasons = {r.arm: r.reason for r in study.records if r.kind == "run"}
     assert "training was stopped" in reasons["wild"]
     assert reasons["wild, tuned"] == "all trials of this arm failed, so there is no setting to run"
-    entries = {arm["arm"]: arm for arm in study.summary["arms"]}
-    assert [entries[name]["failed"] for name in ("ERM", "wild", "wild, tuned")] == [0, 2, 2]
-    assert entries["wild"]["mean_test"] == {"mean": None, "std": None}
-    assert entries["wild, tuned"]["chosen"] is None
-    assert entries["wild"]["difference"] == {"mean_test": None, "worst_test": None}
-    assert len(study.summary["failed"]) == 6
-    assert study.summary["counts"]["run"] == {"done": 2, "failed": 4}
+    entries = {arm.arm: arm for arm in study.summary.arms}
+    assert [entries[name].failed for name in ("ERM", "wild", "wild, tuned")] == [0, 2, 2]
+    assert entries["wild"].mean_test == Spread(None, None)
+    assert entries["wild, tuned"].chosen is None
+    assert entries["wild"].difference == Differences()
+    assert len(study.summary.failed) == 6
+    assert study.summary.counts["run"] == Count(done=2, failed=4)
 
-    told: list[dict[str, Any]] = []
+    told: list[Record] = []
     again = {"arms": [ERM, WILD, tuned], "trials": 2, "seeds": [0, 1], "report": told.append}
     run(tmp_path / "s", **again)
     assert told == []  # failures are kept unless asked
     run(tmp_path / "s", retry_failed=True, **again)
-    assert sorted({record["arm"] for record in told}) == ["wild", "wild, tuned"]
+    assert sorted({record.arm for record in told}) == ["wild", "wild, tuned"]
     assert len(told) == 6
 
 
 def test_a_retry_that_works_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = work.attempt
+    real = job_runner.attempt
     with monkeypatch.context() as patch:
         patch.setattr(
-            work, "attempt", lambda job, *a: work.failed(job, "no memory") if job.trial == 1 else real(job, *a)
+            job_runner,
+            "attempt",
+            lambda job, *a: job_runner.failed(job, "no memory") if job.trial == 1 else real(job, *a),
         )
         first = run(tmp_path / "s", arms=[ERM])
-    assert first.summary["counts"]["trial"] == {"done": 2, "failed": 1}
+    assert first.summary.counts["trial"] == Count(done=2, failed=1)
     second = run(tmp_path / "s", arms=[ERM], retry_failed=True)
-    assert second.summary["failed"] == []
-    assert without_cost(second.summary) == without_cost(run(arms=[ERM]).summary)
+    assert second.summary.failed == []
+    assert without_cost(second.summary.to_json()) == without_cost(run(arms=[ERM]).summary.to_json())
 
 
 def test_data_that_cannot_be_made_are_a_failure_with_their_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +298,7 @@ def test_data_that_cannot_be_made_are_a_failure_with_their_reason(monkeypatch: p
 
     monkeypatch.setitem(DATASETS._members, "planted", Entry("planted", moody))
     study = run(arms=[ERM], trials=0, seeds=[0], data_seeds=[0, 1, 2])
-    assert [(r["data_seed"], r["status"], r["reason"]) for r in study.records] == [
+    assert [(r.data_seed, r.status, r.reason) for r in study.records] == [
         (0, "ok", None),
         (1, "failed", "no graph today"),
         (2, "ok", None),
@@ -306,22 +308,22 @@ def test_data_that_cannot_be_made_are_a_failure_with_their_reason(monkeypatch: p
 def test_a_summary_of_every_rule_agrees_with_its_records() -> None:
     study = everything()
     summary = study.summary
-    assert [entry["rule"] for entry in summary["selections"] if not entry["allowed"]] == ["oracle"]
-    assert len(summary["arms"]) == 6
-    for entry in summary["arms"]:
-        rows = [row for row in study.rows(entry["selection"]) if row["arm"] == entry["arm"]]
-        assert entry["runs"] == len(rows) == 2
-        assert entry["mean_test"]["mean"] == pytest.approx(sum(row["mean"] for row in rows) / 2)
-        assert entry["environments"]["T2"]["mean"] == pytest.approx(sum(row["tests"]["T2"] for row in rows) / 2)
-        assert all(row["tuned"] == entry["chosen"] for row in rows)
-        tried = [t for t in summary["tuning"] if (t["arm"], t["selection"]) == (entry["arm"], entry["selection"])]
-        assert sum(t["trials"] for t in tried) == 3
-        (chosen,) = [t for t in tried if t["chosen"]]
-        assert chosen["score"] == entry["chosen_score"] == max(t["score"] for t in tried)
-        assert (entry["difference"]["mean_test"] is None) == (entry["arm"] == "ERM")
-    assert set(summary["majority"]) == {"T1", "T2"}
-    assert set(summary["limits"]) == {"gcn"}
-    texts = [finding["text"] for finding in summary["findings"]]
+    assert [entry.rule for entry in summary.selections if not entry.allowed] == ["oracle"]
+    assert len(summary.arms) == 6
+    for entry in summary.arms:
+        rows = [row for row in study.rows(entry.selection) if row.arm == entry.arm]
+        assert entry.runs == len(rows) == 2
+        assert entry.mean_test.mean == pytest.approx(sum(row.mean for row in rows) / 2)
+        assert entry.environments["T2"].mean == pytest.approx(sum(row.tests["T2"] for row in rows) / 2)
+        assert all(row.record.tuned == entry.chosen for row in rows)
+        settings = [t for t in summary.tuning if (t.arm, t.selection) == (entry.arm, entry.selection)]
+        assert sum(t.trials for t in settings) == 3
+        (chosen,) = [t for t in settings if t.chosen]
+        assert chosen.score == entry.chosen_score == max(t.score for t in settings)
+        assert (entry.difference.mean_test is None) == (entry.arm == "ERM")
+    assert set(summary.majority) == {"T1", "T2"}
+    assert set(summary.limits) == {"gcn"}
+    texts = [finding.text for finding in summary.findings]
     assert len(texts) == 6
     assert sum("By oracle (not allowed: chosen on tests): " in text for text in texts) == 2
 

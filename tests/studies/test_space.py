@@ -66,7 +66,7 @@ def test_without_backbones_the_dataset_decides() -> None:
 
 
 def test_a_setting_for_nobody_is_refused() -> None:
-    with pytest.raises(GraphshiftError, match="beta: means nothing to any of the arms"):
+    with pytest.raises(GraphshiftError, match="beta: no arm uses it"):
         crossed_arms(["erm"], ["gcn"], ["reinforce"], common={"beta": 1.0})
 
 
@@ -86,14 +86,14 @@ def test_an_own_space_is_shared_or_by_method() -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"magic": {"lr": [0.1]}}, r"f: \[magic\]: expected a method's table, as \[eerm\]"),
-        ({"speed": [1]}, "f: speed is not a setting; the settings are method"),
+        ({"magic": {"lr": [0.1]}}, r"f: \[magic\] .*expected one of .*eerm"),
+        ({"speed": [1]}, "f: speed is not a setting; expected one of method"),
         ({"erm": {"speed": [1]}}, r"f: \[erm\] speed is not a setting"),
-        ({"backbone": ["gcn"]}, "f: backbone makes arms and is not tuned within one"),
+        ({"backbone": ["gcn"]}, "f: backbone .*is not tuned within an arm"),
         ({"lr": 0.1}, r"f: lr is 0\.1; expected a list of values"),
         ({"lr": []}, r"f: lr is \[\]; expected a list of values"),
         ({"lr": [[0.1]]}, r"f: lr is \[\[0\.1\]\]; expected numbers"),
-        ({"beta": [1.0]}, r"f: beta means nothing to method erm; put it under \[eerm\]"),
+        ({"beta": [1.0]}, r"f: beta .*method erm; put it under \[eerm\]"),
     ],
 )
 def test_a_space_that_does_not_fit_is_explained(table: dict[str, Any], message: str) -> None:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.studies.facts import check, load_data
-from graphshift.studies.jobs import Agenda
+from graphshift.studies.jobs import Schedule
+from graphshift.studies.resolved import load_data, resolve
 from graphshift.studies.space import crossed_arms, paper_space
-from graphshift.studies.tuning import Trial, choose, propose, tried
+from graphshift.studies.tuning import Trial, by_setting, choose, propose
 from tiny_studies import OPTIONS, plan
 
 SMALL = {"lr": [0.1, 0.2, 0.3]}
@@ -41,7 +41,7 @@ def test_a_small_space_is_gone_through_again_with_fresh_seeds() -> None:
     assert [trial.seed for trial in trials] == [10_001] * 3 + [10_002] * 3 + [10_003] * 2
     for part in (trials[:3], trials[3:6]):
         assert {trial.settings["lr"] for trial in part} == {0.1, 0.2, 0.3}
-    assert [len(own) for own in tried(trials)] == [3, 3, 2]
+    assert [len(own) for own in by_setting(trials)] == [3, 3, 2]
 
 
 def test_nothing_to_tune_gives_no_trials() -> None:
@@ -56,10 +56,10 @@ def test_a_space_beyond_reason_is_refused() -> None:
 
 def test_every_arm_has_the_same_budget_and_the_same_fresh_seeds() -> None:
     study = plan(arms=crossed_arms(["erm", "eerm"], ["gcn", "sage"], ["reinforce", "gradient"]), trials=24)
-    agenda = Agenda(study, check(study, load_data("planted", OPTIONS, None)))
+    schedule = Schedule(resolve(study, load_data("planted", OPTIONS, None)))
     seeds = {}
     for arm in study.arms:
-        jobs = agenda.trial_jobs(arm)
+        jobs = schedule.trial_jobs(arm)
         assert len(jobs) == 24
         seeds[arm.name] = {job.settings["seed"] for job in jobs}
         assert not seeds[arm.name] & set(study.seeds)
@@ -77,18 +77,18 @@ def test_what_the_arm_has_untuned_is_tried_first(count: int) -> None:
         assert found[1:] == [one for one in drawn if one != start][: count - 1]
 
 
-def test_an_untuned_value_outside_the_space_is_not_tried() -> None:
+def test_an_untuned_value_outside_the_space_is_not_by_setting() -> None:
     assert propose(SMALL, 5, [0], start={"lr": 0.25}) == propose(SMALL, 5, [0], start={}) == propose(SMALL, 5, [0])
 
 
 def test_a_study_starts_from_the_settings_of_its_dataset() -> None:
     study = plan(arms=crossed_arms(["erm", "eerm"], ["gcn"], ["random"]), trials=4)
-    facts = check(study, load_data("planted", OPTIONS, None))
-    agenda = Agenda(study, facts)
+    resolved = resolve(study, load_data("planted", OPTIONS, None))
+    schedule = Schedule(resolved)
     for arm in study.arms:
-        first = agenda.trial_jobs(arm)[0]
+        first = schedule.trial_jobs(arm)[0]
         assert first.tuned
-        own = facts.settings(arm).model_dump()
+        own = resolved.settings(arm)
         assert first.tuned == {name: own[name] for name in first.tuned}
 
 
@@ -138,9 +138,9 @@ def test_a_setting_that_failed_once_is_the_last_resort() -> None:
 def test_repeats_try_fewer_settings_with_more_seeds() -> None:
     space = {"lr": [0.1, 0.2, 0.3], "beta": [1, 2, 3, 4]}
     trials = propose(space, 12, [0, 1], repeats=3)
-    together = tried(trials)
+    together = by_setting(trials)
     assert len(together) == 4
     assert all([trial.seed for trial in own] == [10_000, 10_001, 10_002] for own in together)
     assert [own[0].settings for own in together] == [t.settings for t in propose(space, 4, [0, 1])]
     few = propose({"lr": [0.1, 0.2]}, 12, [0], repeats=3)  # all settings, more seeds than asked for
-    assert [len(own) for own in tried(few)] == [6, 6]
+    assert [len(own) for own in by_setting(few)] == [6, 6]

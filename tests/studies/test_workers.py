@@ -6,10 +6,7 @@ import json
 import random
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -19,14 +16,8 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.studies import pool, run_study, running
 from tiny_studies import ERM, OPTIONS, plan, without_cost
 
-
-def eventually(check: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Waits until something is true."""
-    until = time.monotonic() + seconds
-    while not (found := check()):
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.01)
-    return found
+#: Nothing here takes so long, on any machine: it ends a test that would wait for ever.
+HANGS = 1800
 
 
 #: A worker that starts at once: it keeps to the protocol, and is killed over the first job that anybody gets.
@@ -58,10 +49,10 @@ def test_a_worker_that_dies_costs_its_fit_alone(workers: int, monkeypatch: pytes
     (tmp_path / "fake.py").write_text(FAKE)
     monkeypatch.setattr(pool, "_WORKER", (str(tmp_path / "fake.py"), str(tmp_path)))
     study = run_study(plan(), tmp_path / "s", workers=workers, threads=1)
-    states = {record["id"]: record["status"] for record in study.records}
+    states = {record.id: record.status for record in study.records}
     assert len(states) == 10
     assert [id_ for id_, status in states.items() if status == "failed"] == [(tmp_path / "victim").read_text()]
-    assert study.summary["failed"][0]["reason"] == (
+    assert study.summary.failed[0].reason == (
         "the worker that ran it was lost: killed by SIGKILL (out of memory, perhaps)."
     )
     if workers == 1:  # with two, the other may do all the rest before a third has started
@@ -74,7 +65,7 @@ def test_a_worker_that_ends_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     )
     monkeypatch.setattr(pool, "_WORKER", ("-c", ending))
     study = run_study(plan(arms=[ERM], trials=0, seeds=[0]), workers=1, threads=1)
-    assert study.records[0]["reason"] == "the worker that ran it was lost: ended with status 1: no such library."
+    assert study.records[0].reason == "the worker that ran it was lost: ended with status 1: no such library."
 
 
 def test_a_worker_is_gone_as_soon_as_its_study_is() -> None:
@@ -85,7 +76,7 @@ def test_a_worker_is_gone_as_soon_as_its_study_is() -> None:
         "spec.loader.exec_module(worker)\n"
         "threading.Thread(target=worker._listen, args=(queue.SimpleQueue(),), daemon=True).start()\n"
         "print('at work', flush=True)\n"
-        "time.sleep(60)"
+        "time.sleep(7200)"
     )
     path = Path(pool.__file__).with_name("worker.py")
     worker = subprocess.Popen([sys.executable, "-c", busy, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -95,7 +86,7 @@ def test_a_worker_is_gone_as_soon_as_its_study_is() -> None:
         assert worker.poll() is None
         assert worker.stdin is not None
         worker.stdin.close()  # which is what the system does when a study is killed
-        assert worker.wait(timeout=10) == 0
+        assert worker.wait(timeout=HANGS) == 0
     finally:
         worker.kill()
 
@@ -130,26 +121,45 @@ COMPARE = [
 ]
 
 
+#: The command, which stops for ever when its worker has been given a job after a number of others.
+STOPPING = """
+import sys, time
+from graphshift.cli import main
+from graphshift.studies.pool import Pool
+left, start = int(sys.argv.pop(1)), Pool.start
+def start_and_stop(self, job):
+    global left
+    start(self, job)
+    if left == 0:
+        print("stopped", flush=True)
+        time.sleep(1e6)
+    left -= 1
+Pool.start = start_and_stop
+main()
+"""
+
+
 def test_a_study_killed_at_any_moment_ends_with_the_same_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, after = tmp_path / "study", random.randint(1, 8)
     results = folder / "results.jsonl"
     study = subprocess.Popen(
-        [sys.executable, "-m", "graphshift.cli", *COMPARE, "--out", folder], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", STOPPING, str(after), *COMPARE, "--out", folder], stdout=subprocess.PIPE, text=True
     )
     try:
-        eventually(lambda: results.exists() and results.read_bytes().count(b"\n") >= after)
+        assert study.stdout is not None
+        assert study.stdout.readline() == "stopped\n"
         workers = psutil.Process(study.pid).children()
     finally:
         study.kill()  # the study alone: its workers have to notice
     study.communicate()
     kept = results.read_bytes()
-    print("fits that were done when it was killed:", len(kept.splitlines()))
+    assert len(kept.splitlines()) == after
     assert len(workers) == 1
-    eventually(lambda: not any(worker.is_running() and worker.status() != "zombie" for worker in workers), 20)
+    assert not psutil.wait_procs(workers, timeout=HANGS)[1]
     assert not (folder / "table.txt").exists()
 
     # What is left, and an undisturbed study, both in this process: workers or not must not matter either.
-    monkeypatch.setattr(running._Sitting, "_run_in_workers", lambda self, watch: self._run_here(watch, None))
+    monkeypatch.setattr(running.Session, "_run_in_workers", lambda self, display: self._run_here(display, None))
     monkeypatch.setattr("graphshift.report.study_report.draw_figures", lambda *_: [])
     for out in (folder, tmp_path / "whole"):
         monkeypatch.setattr(sys, "argv", ["graphshift", *COMPARE, "--out", str(out)])

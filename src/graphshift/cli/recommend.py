@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from graphshift.studies.recommending import Recommendation, Size
     from graphshift.studies.running import Study
 
-#: What a recommendation is about: a TOML file's own choice of these is left aside.
+#: What a recommendation is about: a TOML file's own choice of these is ignored.
 _COMPARED = {"method": "", "seed": "", "selection": ""}
 
 _UNITS = {"": 60.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -42,14 +42,14 @@ def recommend(
     force: Force = False,
     json_: Json = False,
 ) -> None:
-    """Compare ERM and EERM's explorers on your data in the time you give, and say what to use, with the evidence.
+    """Compare ERM and EERM's explorers on your data in the time you give, and recommend one, with the evidence.
 
-    Arms are chosen on the validation environments; tests are shown and choose nothing.
+    Arms are compared on the validation environments. Test scores are shown; test labels are never used for selection.
     """
     from graphshift.report.study_report import write_report
     from graphshift.studies import recommending, run_study
-    from graphshift.studies.facts import check, load_data
     from graphshift.studies.pool import cores
+    from graphshift.studies.resolved import load_data, resolve
     from graphshift.training.loop import Interrupted
 
     seconds = _seconds(budget)
@@ -58,23 +58,24 @@ def recommend(
     given = dataset
     if dataset.endswith(".toml"):
         dataset, options, common = toml_study(Path(dataset), _COMPARED)
-        if idle := recommending.idle_in_all_arms(common):
-            print(f"graphshift: note: {given}: {', '.join(idle)}: not used here: no arm has them.", file=sys.stderr)
-        common = {name: value for name, value in common.items() if name not in idle}
+        if unused := recommending.unused_by_all_arms(common):
+            print(f"graphshift: note: {given}: {', '.join(unused)}: not used here: no arm has them.", file=sys.stderr)
+        common = {name: value for name, value in common.items() if name not in unused}
     options |= dataset_options(dataset, option, data_dir)
     folder = out or Path("recommend") / dataset
     data = load_data(dataset, options, None)
     size = None if force else _kept_size(folder)
     if size is None:
-        arms = recommending.candidates(data, common)
-        facts = check(recommending.plan_of(dataset, options, data, recommending.Size(1, 0, 1), common), data)
+        trial = resolve(recommending.plan_of(dataset, options, data, recommending.Size(1, 0, 1), common), data)
         print("timing a few epochs of every arm …", file=sys.stderr)
-        epochs = facts.settings(arms[0]).epochs
-        times = recommending.seconds_an_epoch(arms, data, facts, max(1, cores() // workers))
+        epochs = trial.settings(recommending.candidates(data, common)[0])["epochs"]
+        times = recommending.seconds_an_epoch(trial, data, max(1, cores() // workers))
         size = recommending.chosen_size(times, epochs, seconds, workers, 2 if data.val else 1)
     else:
-        kept = f"{folder} holds a comparison, whose size stays whatever the --budget; --force starts anew"
-        print(kept, file=sys.stderr)
+        print(
+            f"{folder} holds a comparison: its size is kept, whatever the --budget; --force starts anew",
+            file=sys.stderr,
+        )
     plan = recommending.plan_of(dataset, options, data, size, common)
     each = f"{size.trials} trials and {size.seeds} seeds each, {size.epochs} epochs a fit"
     print(f"{len(plan.arms)} arms, {each}", file=sys.stderr)
@@ -83,7 +84,7 @@ def recommend(
         study = run_study(plan, folder, workers=workers, force=force, progress=True, command=command)
     except Interrupted as error:
         again = shlex.join(word for word in command if word != "--force")
-        raise Interrupted(f"{error} Go on with: {again}") from None
+        raise Interrupted(f"{error} Resume with: {again}") from None
     write_report(study, folder)
     found = {name: recommending.recommend(study, name) for name in recommending.criteria(study)}
     lines = {name: fit_command(given, one.settings, option, data_dir) for name, one in found.items()}
@@ -105,7 +106,7 @@ def _seconds(text: str) -> float:
 
 
 def _kept_size(folder: Path) -> Size | None:
-    """That of the comparison that is there: timing would choose another the second time, and it could not go on."""
+    """That of the comparison that is there: timing might choose another size, and the study could not be resumed."""
     from graphshift.core.storage import read_json
     from graphshift.studies.recommending import Size
 
@@ -148,26 +149,28 @@ def _show(
     from graphshift.studies.recommending import CRITERIA, RULES, differences
     from graphshift.studies.statistics import spread
 
-    summary, metric, simplest = study.summary, study.summary["metric"], study.plan.arms[0].name
-    heads = {"val": "validation", "misled": "after misleading edits", "selection_score": "held-out training nodes"}
-    tuned = f"{size.trials} trials of tuning for each" if size.trials else "no tuning: a larger --budget has some"
+    summary, metric, simplest = study.summary, study.summary.metric, study.plan.arms[0].name
+    heads = {
+        "val": "validation",
+        "adversarial_val": "after adversarial edits",
+        "selection_score": "held-out training nodes",
+    }
+    tuned = f"{size.trials} trials of tuning for each" if size.trials else "no tuning: it needs a larger --budget"
     for name, one in found.items():
         against, rows = differences(study, name), study.rows(RULES[name])
         table = []
-        for arm in summary["arms"]:
-            if arm["selection"] != RULES[name]:
-                continue
-            own = spread([row[name] for row in rows if row["arm"] == arm["arm"]])
-            shown = arm["arm"] == simplest or arm["arm"] in against
-            difference = vars(against[arm["arm"]]) if arm["arm"] in against else None
-            cells = [arm["arm"], show_spread(own, metric) if shown else "–", show_difference(difference, metric)[0]]
-            table.append([*cells, *(show_spread(arm[key], metric) for key in ("mean_test", "worst_test"))])
+        for arm in summary.of_rule(RULES[name]):
+            own = spread([getattr(row, name) for row in rows if row.arm == arm.arm])
+            shown = arm.arm == simplest or arm.arm in against
+            cells = [arm.arm, show_spread(own, metric) if shown else "–"]
+            cells.append(show_difference(against.get(arm.arm), metric)[0])
+            table.append([*cells, show_spread(arm.mean_test, metric), show_spread(arm.worst_test, metric)])
         note = (
             f"{size.seeds} seeds, ± standard deviation; {tuned}. Intervals are of single comparisons; what is "
-            f"recommended is ahead after a correction for {len(against)} of them (Holm). "
-            "Tests are shown and chose nothing."
+            f"recommended is significant after a correction for {len(against)} of them (Holm). "
+            "Test labels were not used for selection."
         )
-        title = f"{summary['dataset']}: {METRICS.find(metric).title}, epoch and setting chosen by {RULES[name]}"
+        title = f"{summary.dataset}: {METRICS.find(metric).title}, epoch and setting chosen by {RULES[name]}"
         columns = ["arm", heads[name], f"against {simplest} (95 %)", "mean test", "worst test"]
         print_table(title, columns, table, note=note)
         print(f"{CRITERIA[name]}, use {one.reason}.")

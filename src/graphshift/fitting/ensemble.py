@@ -8,13 +8,13 @@ from typing import Any
 
 from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError
-from graphshift.core.storage import read_json, write_json
+from graphshift.core.storage import write_json
 from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets import load
 from graphshift.estimators import make_estimator
 from graphshift.estimators.ensemble import note_ensemble
 from graphshift.estimators.loading import load_model
-from graphshift.fitting.fit import FitRequest, check_folder, fit_in_folder, locked, make_ready, peak_rss_mb, plain
+from graphshift.fitting.fit import FitRequest, check_folder, fit_in_folder, peak_rss_mb, plain, run_folder
 
 #: What the result of an ensemble takes from its first member's.
 _SHARED = ("dataset", "method", "backbone", "seed", "metric", "selection", "majority", "seconds_per_epoch", "version")
@@ -42,7 +42,7 @@ def fit_ensemble(
     """
     data = load(request.dataset, **request.options)
     first = make_estimator(request.given, data.defaults)
-    config = {
+    config: dict[str, Any] = {
         "dataset": request.dataset,
         "options": plain(request.options),
         "settings": first.settings(),
@@ -65,7 +65,8 @@ def fit_ensemble(
         "data": data,
         "memory_limit": memory_limit,
     }
-    with locked(folder):
+    own = run_folder(folder)
+    with own.locked():
         if grows:  # an interruption must not leave the smaller one's result
             for name in ("result.json", "ensemble.json"):
                 (folder / name).unlink(missing_ok=True)
@@ -74,17 +75,16 @@ def fit_ensemble(
         for i in range(size):
             member = FitRequest(request.dataset, request.options, {**request.given, "seed": first.seed + i})
             # What is there is removed when the first member was checked: all of it, other members too.
-            prepare = None if begun or i else lambda: make_ready(folder, config)
-            own = folder / f"member-{i + 1}"
-            results.append(fit_in_folder(member, own, force=force, resume=begun, prepare=prepare, **how))
+            prepare = None if begun or i else lambda: own.replace({"version": __version__, **config})
+            place = folder / f"member-{i + 1}"
+            results.append(fit_in_folder(member, place, force=force, resume=begun, prepare=prepare, **how))
         note_ensemble(folder, size)
         return _finish(folder, data, results)
 
 
 def members_of(folder: Path) -> int | None:
     """How many members the ensemble in a folder is to have; None where there is none."""
-    path = folder / "config.json"
-    there = read_json(path) if path.is_file() else None
+    there = run_folder(folder).read()
     found = there.get("ensemble") if isinstance(there, dict) else None
     return found if isinstance(found, int) else None
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
-import re
-import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -17,6 +13,7 @@ from typing import Any
 
 from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.core.folders import OwnedFolder, differences
 from graphshift.core.hparams import hparams_of
 from graphshift.core.storage import read_json, write_json
 from graphshift.data.dataset import ShiftDataset
@@ -33,15 +30,8 @@ from graphshift.fitting.memory import (
 )
 from graphshift.training.run import Run
 
-_OURS = (
-    "config.json",
-    "history.jsonl",
-    "checkpoint.safetensors",
-    "result.json",
-    "model",
-    "ensemble.json",
-    "preparation.json",
-)
+#: All that a run or an ensemble writes beside ``config.json`` and the members' folders.
+_FILES = ("history.jsonl", "checkpoint.safetensors", "result.json", "model", "ensemble.json", "preparation.json")
 
 
 @dataclass(frozen=True)
@@ -145,12 +135,12 @@ def fit_in_folder(
         if prepare is not None:
             prepare()
         if begun:
-            remove_leftovers(folder)
+            run_folder(folder).remove_leftovers()
         else:
-            make_ready(folder, config)
+            run_folder(folder).replace({"version": __version__, **config})
 
     run = Run(folder, checkpoint_every, begin=begin)
-    with locked(folder):
+    with run_folder(folder).locked():
         try:
             settings.fit(data, run=run, progress=progress)
         except BaseException:
@@ -226,6 +216,11 @@ def finish(model: Estimator, data: ShiftDataset, run: Run, expected: Estimate) -
     return result
 
 
+def run_folder(path: Path) -> OwnedFolder:
+    """The folder of a run or an ensemble."""
+    return OwnedFolder(path, "config.json", _FILES, members="member-*")
+
+
 def check_folder(
     folder: Path, config: dict[str, Any], *, force: bool, resume: bool
 ) -> tuple[dict[str, Any] | None, bool]:
@@ -234,16 +229,10 @@ def check_folder(
     Returns:
         The result if the folder holds this very run, finished; and whether it holds it begun, to be resumed.
     """
-    if folder.exists() and not folder.is_dir():
-        raise GraphshiftError(f"{folder}: is a file; --out names a folder.")
-    try:
-        occupied = folder.exists() and not all(_is_leftover(path) for path in folder.iterdir())
-    except OSError as error:
-        raise GraphshiftError(f"{folder}: cannot be read: {error.strerror}.") from None
+    occupied = run_folder(folder).is_occupied()
     if occupied and resume:
         there = read_json(folder / "config.json")
-        differing = _differences(there, {"version": __version__, **config})
-        if differing:
+        if differing := differences(there, {"version": __version__, **config}, where="config.json"):
             raise GraphshiftError(
                 f"{folder}: holds a run with other settings, so it cannot be resumed: {'; '.join(differing)}. "
                 "Give the same settings, or another --out."
@@ -252,93 +241,21 @@ def check_folder(
         return (dict(read_json(result)) if result.exists() else None), True
     if occupied and not force:
         raise GraphshiftError(
-            f"{folder}: exists and is not empty; nothing was changed. Go on with it (--resume), replace the run in it "
+            f"{folder}: exists and is not empty; nothing was changed. Resume it (--resume), replace the run in it "
             "(--force), or choose another --out."
         )
     return None, False
 
 
-def make_ready(folder: Path, config: dict[str, Any]) -> None:
-    """Makes the folder, removes a run that is there, and writes ``config.json``."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        members = [path.parent for path in folder.glob("member-*/config.json")]
-        for path in (*(folder / name for name in _OURS), *members):  # what a run writes; anything else stays
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink(missing_ok=True)
-    except OSError as error:
-        raise GraphshiftError(f"{folder}: cannot be made ready: {error.strerror}.") from None
-    remove_leftovers(folder)
-    write_json(folder / "config.json", {"version": __version__, **config})
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keeps a second run out of the folder while this one writes; a killed run leaves nothing locked."""
-    try:
-        import fcntl
-    except ImportError:  # Windows has no such locks
-        yield
-        return
-    made = not folder.exists()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise GraphshiftError(f"{folder}: cannot be made: {error.strerror}.") from None
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise GraphshiftError(
-                f"{folder}: another run is writing there; wait for it, or choose another --out."
-            ) from None
-        yield
-    except BaseException:
-        if made and not any(folder.iterdir()):  # it came to nothing: leave nothing
-            folder.rmdir()
-        raise
-    finally:
-        os.close(handle)
-
-
 def remove_unbegun(folder: Path) -> None:
-    """Removes what a run wrote that failed before it finished an epoch: there is nothing to go on with."""
+    """Removes what a run wrote that failed before it finished an epoch: there is nothing to resume."""
     history = folder / "history.jsonl"
     if history.is_file() and history.stat().st_size == 0:
         for name in ("config.json", "history.jsonl"):
             (folder / name).unlink(missing_ok=True)
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Removes the half-written files of a killed run."""
-    for path in filter(_is_leftover, list(folder.iterdir())):
-        path.unlink()
-
-
-def _is_leftover(path: Path) -> bool:
-    """A half-written file that a killed run left: of ``storage``, or of safetensors (``.tmp`` and six letters)."""
-    if re.fullmatch(r"\.tmp\w{6}", path.name):
-        return True
-    return path.name.startswith(tuple(f".{name}." for name in _OURS)) and path.name.endswith(".tmp")
-
-
 def plain(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options as JSON has them: paths and dates as text."""
     plain: dict[str, Any] = json.loads(json.dumps(dict(options), default=str))
     return plain
-
-
-def _differences(there: Any, here: Mapping[str, Any], prefix: str = "") -> list[str]:
-    if not isinstance(there, dict):
-        return [f"{prefix or 'config.json'} is damaged"]
-    found = []
-    for name in sorted(there.keys() | here.keys()):
-        old, new = there.get(name), here.get(name)
-        if isinstance(new, dict):
-            found += _differences(old, new, f"{name}.")
-        elif old != new:
-            found.append(f"{prefix}{name} is {old!r} there and {new!r} here")
-    return found

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from graphshift.data.metrics import METRICS
 from graphshift.report.figures import COLOURS, can_draw, new_figure, plain, save_both
 from graphshift.report.study_tables import rule_label
+from graphshift.studies import Row, Summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
-Summary = Mapping[str, Any]
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[Row]
 
 
 def draw_figures(summary: Summary, rows: Mapping[str, Rows], folder: Path) -> list[Path]:
@@ -33,12 +33,12 @@ def draw_figures(summary: Summary, rows: Mapping[str, Rows], folder: Path) -> li
         return []
     folder.mkdir(parents=True, exist_ok=True)
     written: list[Path] = []
-    for entry in summary["selections"]:
-        rule = entry["rule"]
+    for entry in summary.selections:
+        rule = entry.rule
         if rows[rule]:
             written += save_both(_environments(summary, rows[rule], rule), folder / f"environments-{rule}")
             written += save_both(_seeds(summary, rows[rule], rule), folder / f"seeds-{rule}")
-        if any(t["selection"] == rule and t["score"] is not None for t in summary["tuning"]):
+        if any(t.selection == rule and t.score is not None for t in summary.tuning):
             written += save_both(_tuning(summary, rule), folder / f"tuning-{rule}")
     return written
 
@@ -47,9 +47,9 @@ class _Style:
     """Every arm has its colour and marker, the same in all figures; every backbone its line for the limit."""
 
     def __init__(self, summary: Summary) -> None:
-        self.arms = list(dict.fromkeys(arm["arm"] for arm in summary["arms"]))
-        metric = METRICS.find(summary["metric"])
-        self.scale, self.label = metric.scale, metric.title
+        self.arms = summary.arm_names()
+        self.scale = METRICS.find(summary.metric).scale
+        self.label = METRICS.find(summary.metric).title
 
     def of(self, arm: str) -> dict[str, Any]:
         i = self.arms.index(arm)
@@ -66,26 +66,26 @@ _DASHES = ((0, (6, 2)), (0, (2, 1)), (0, (8, 2, 1, 2)), (0, (4, 1, 1, 1, 1, 1)))
 
 
 def _title(summary: Summary, what: str, rule: str) -> str:
-    return f"{summary['dataset']}: {what}\nepoch and setting chosen by {rule_label(summary, rule)}"
+    return f"{summary.dataset}: {what}\nepoch and setting chosen by {rule_label(summary, rule)}"
 
 
 def _environments(summary: Summary, rows: Rows, rule: str) -> Figure:
     """Each arm's runs on every test environment: points, and the mean with its standard deviation."""
-    style, tests = _Style(summary), summary["tests"]
+    style, tests = _Style(summary), summary.tests
     figure = new_figure(max(6.5, min(1.5 + len(tests) * (0.45 + 0.16 * len(style.arms)), 16)), 4.8)
     axes = figure.subplots()
     for arm in style.arms:
-        own = [row for row in rows if row["arm"] == arm]
+        own = [row for row in rows if row.arm == arm]
         if not own:
             continue
         look = style.of(arm)
-        entry = next(a for a in summary["arms"] if a["arm"] == arm and a["selection"] == rule)
+        entry = next(a for a in summary.arms if a.arm == arm and a.selection == rule)
         for j, name in enumerate(tests):
-            points = [style.scale * row["tests"][name] for row in own]
+            points = [style.scale * row.tests[name] for row in own]
             left = j + style.beside(arm) - 0.25 / (len(style.arms) + 2)  # beside the mean, not under it
             axes.scatter([left] * len(points), points, s=9, alpha=0.5, linewidths=0, **look)
-        means = [style.scale * entry["environments"][name]["mean"] for name in tests]
-        deviations = [style.scale * (entry["environments"][name]["std"] or 0.0) for name in tests]
+        means = [style.scale * (entry.environments[name].mean or 0.0) for name in tests]
+        deviations = [style.scale * (entry.environments[name].std or 0.0) for name in tests]
         places = [j + style.beside(arm) for j in range(len(tests))]
         axes.errorbar(
             places,
@@ -98,10 +98,10 @@ def _environments(summary: Summary, rows: Rows, rule: str) -> Figure:
             elinewidth=1.1,
             label=arm,
         )
-    for i, (backbone, limit) in enumerate(summary["limits"].items()):
+    for i, (backbone, limit) in enumerate(summary.limits.items()):
         for j, name in enumerate(tests):
-            if name in limit["environments"]:
-                value = style.scale * limit["environments"][name]["mean"]
+            if name in limit.environments:
+                value = style.scale * (limit.environments[name].mean or 0.0)
                 axes.plot(
                     [j - 0.4, j + 0.4],
                     [value, value],
@@ -110,9 +110,9 @@ def _environments(summary: Summary, rows: Rows, rule: str) -> Figure:
                     linestyle=_DASHES[i % 4],
                     label=f"in-domain limit, {backbone}" if j == 0 else None,
                 )
-    if len(summary["majority"]) == len(tests):
+    if len(summary.majority) == len(tests):
         for j, name in enumerate(tests):
-            value = style.scale * summary["majority"][name]
+            value = style.scale * summary.majority[name]
             axes.plot(
                 [j - 0.4, j + 0.4],
                 [value, value],
@@ -133,17 +133,17 @@ def _environments(summary: Summary, rows: Rows, rule: str) -> Figure:
 def _seeds(summary: Summary, rows: Rows, rule: str) -> Figure:
     """The distribution over seeds of the mean and of the worst test score; grey lines join a backbone's same seeds."""
     style = _Style(summary)
-    arms = [arm for arm in style.arms if any(row["arm"] == arm for row in rows)]
+    arms = [arm for arm in style.arms if any(row.arm == arm for row in rows)]
     figure = new_figure(9.5, 1.7 + 0.55 * len(arms))
     both = figure.subplots(1, 2, sharey=True)
     places = {arm: len(arms) - 1 - i for i, arm in enumerate(arms)}
     for axes, key, name in zip(both, ("mean", "worst"), ("mean of the tests", "worst test"), strict=True):
         by_pair: dict[Any, list[tuple[float, int]]] = {}
         for arm in arms:
-            own = [row for row in rows if row["arm"] == arm]
-            values = [style.scale * row[key] for row in own]
+            own = [row for row in rows if row.arm == arm]
+            values = [style.scale * getattr(row, key) for row in own]
             for row, value in zip(own, values, strict=True):
-                pair = (row["backbone"], row["data_seed"], row["seed"])
+                pair = (row.record.backbone, *row.seeds)
                 by_pair.setdefault(pair, []).append((value, places[arm]))
             axes.scatter(values, [places[arm]] * len(values), s=30, alpha=0.75, linewidths=0, zorder=3, **style.of(arm))
             axes.vlines(
@@ -157,9 +157,9 @@ def _seeds(summary: Summary, rows: Rows, rule: str) -> Figure:
         for line in by_pair.values():
             axes.plot(*zip(*line, strict=True), color="#7F7F7F", alpha=0.25, linewidth=0.7, zorder=1)
         if key == "mean":
-            for i, (backbone, limit) in enumerate(summary["limits"].items()):
+            for i, (backbone, limit) in enumerate(summary.limits.items()):
                 axes.axvline(
-                    style.scale * limit["mean"],
+                    style.scale * limit.mean,
                     color="black",
                     linewidth=1.2,
                     linestyle=_DASHES[i % 4],
@@ -179,8 +179,8 @@ def _seeds(summary: Summary, rows: Rows, rule: str) -> Figure:
 def _tuning(summary: Summary, rule: str) -> Figure:
     """Every trial's score against each setting that was tuned, one panel for each; a ring marks what was chosen."""
     style = _Style(summary)
-    tried = [t for t in summary["tuning"] if t["selection"] == rule and t["score"] is not None]
-    names = list(dict.fromkeys(name for t in tried for name in t["settings"]))
+    settings = [t for t in summary.tuning if t.selection == rule and t.score is not None]
+    names = list(dict.fromkeys(name for t in settings for name in t.settings))
     columns = min(3, len(names))
     lines = -(-len(names) // columns)
     figure = new_figure(max(3.6 * columns, 5.5), 2.7 * lines + 1.1)
@@ -190,14 +190,14 @@ def _tuning(summary: Summary, rule: str) -> Figure:
             axes.set_visible(False)
             continue
         name = names[i]
-        values = sorted({t["settings"][name] for t in tried if name in t["settings"]}, key=_order)
+        values = sorted({t.settings[name] for t in settings if name in t.settings}, key=_order)
         for arm in style.arms:
-            own = [t for t in tried if t["arm"] == arm and name in t["settings"]]
+            own = [t for t in settings if t.arm == arm and name in t.settings]
             if not own:
                 continue
             for t in own:
-                place = values.index(t["settings"][name]) + style.beside(arm, 0.5)
-                scores = [style.scale * score for score in t["scores"]]
+                place = values.index(t.settings[name]) + style.beside(arm, 0.5)
+                scores = [style.scale * score for score in t.scores]
                 axes.scatter(
                     [place] * len(scores),
                     scores,
@@ -207,10 +207,10 @@ def _tuning(summary: Summary, rule: str) -> Figure:
                     **style.of(arm),
                     label=arm if t is own[0] else None,
                 )
-                if t["chosen"]:
+                if t.chosen:
                     axes.scatter(
                         [place],
-                        [style.scale * t["score"]],
+                        [style.scale * (t.score or 0.0)],
                         s=90,
                         facecolors="none",
                         edgecolors="black",
@@ -224,9 +224,9 @@ def _tuning(summary: Summary, rule: str) -> Figure:
         plain(axes, "y")
         if i % columns == 0:
             axes.set_ylabel(f"{rule} {style.label}")
-    failed = sum(t["failed"] for t in summary["tuning"] if t["selection"] == rule)
+    failed = sum(t.failed for t in summary.tuning if t.selection == rule)
     figure.suptitle(
-        f"{summary['dataset']}: tuning, every trial's score by {rule_label(summary, rule)}\n"
+        f"{summary.dataset}: tuning, every trial's score by {rule_label(summary, rule)}\n"
         f"ring: chosen, at the mean of its trials{f'; {failed} failed trials are not shown' if failed else ''}",
         fontsize=10,
     )

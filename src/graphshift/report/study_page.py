@@ -11,26 +11,25 @@ from graphshift.data.metrics import METRICS
 from graphshift.estimators.settings import has_setting
 from graphshift.report.page import Block, Code, Details, Facts, Figure, Points, Section, Table, Text, page
 from graphshift.report.study_tables import StudyTable, main_tables, rule_label, show_budget, show_settings, study_tables
-from graphshift.studies import NOT_ALLOWED, Difference
-
-Summary = Mapping[str, Any]
+from graphshift.studies import NOT_ALLOWED, Arm, Study, Summary
+from graphshift.studies.resolved import ResolvedPlan
 
 _RULES = {
     "val": "the score on the validation environments (the paper's rule)",
-    "explored": "the score on the validation environments after edits that raise the risk there",
+    "explored": "the score on the validation environments after adversarial edits",
     "id_val": "the score on a fifth of the training nodes, held out",
-    "oracle": "the score on the tests themselves; it shows how much is lost by choosing honestly",
+    "oracle": "the score on the tests themselves; it shows how much selection without test labels costs",
 }
 
 
-def study_page(summary: Summary, plan: Mapping[str, Any], figures: Path) -> str:
+def study_page(study: Study, figures: Path) -> str:
     """The page as HTML that needs no other file.
 
     Args:
-        summary: of the study.
-        plan: what its ``plan.json`` holds.
+        study: that was run.
         figures: the folder of :func:`~graphshift.report.study_figures.draw_figures`.
     """
+    summary, plan = study.summary, study.plan
     sections = [
         Section("Findings", _findings(summary)),
         Section("What was compared", _compared(summary, plan)),
@@ -44,49 +43,39 @@ def study_page(summary: Summary, plan: Mapping[str, Any], figures: Path) -> str:
         Section("Where it comes from", _provenance(summary)),
         Section("Run it again", _again(summary)),
     ]
-    title = f"{summary['dataset']}: {_count(len(plan['arms']), 'arm')} compared"
+    title = f"{summary.dataset}: {_count(len(plan.arms), 'arm')} compared"
     return page(
-        title, sections, lead=[Text(_headline(summary), lead=True, strong=_names(summary))], warnings=[NOT_ALLOWED]
+        title, sections, lead=[Text(_headline(summary), lead=True, strong=summary.arm_names())], warnings=[NOT_ALLOWED]
     )
 
 
 def _main_rule(summary: Summary) -> str:
     """The first rule that is allowed, or the first if none is."""
-    rules = summary["selections"]
-    return str(next((entry["rule"] for entry in rules if entry["allowed"]), rules[0]["rule"]))
-
-
-def _of_rule(summary: Summary, rule: str) -> list[Mapping[str, Any]]:
-    return [arm for arm in summary["arms"] if arm["selection"] == rule]
-
-
-def _names(summary: Summary) -> list[str]:
-    """The arms'; they are set off in sentences, because a name may have a comma in it."""
-    return list(dict.fromkeys(arm["arm"] for arm in summary["arms"]))
+    rules = summary.selections
+    return str(next((entry.rule for entry in rules if entry.allowed), rules[0].rule))
 
 
 def _headline(summary: Summary) -> str:
     """Who is ahead, in a sentence or two, by the main rule and in the mean test score."""
     rule = _main_rule(summary)
-    entries = [arm["difference"]["mean_test"] for arm in _of_rule(summary, rule)]
-    found = [Difference(**entry) for entry in entries if entry is not None]
+    found = [d for arm in summary.of_rule(rule) if (d := arm.difference.mean_test) is not None]
     by = "" if rule == "val" else f"By {rule_label(summary, rule)}: "
     if not found:
-        return f"{by}No arm could be held against another."
+        return f"{by}No arm could be compared with another."
     if all(difference.low is None for difference in found):
-        return f"{by}One run for each arm shows nothing yet: take more seeds."
+        return f"{by}One run for each arm is not enough to compare: take more seeds."
     ahead = [difference for difference in found if difference.decided and difference.mean > 0]
     behind = [difference for difference in found if difference.decided and difference.mean < 0]
     baselines = list(dict.fromkeys(difference.baseline for difference in found))
     against = baselines[0] if len(baselines) == 1 else "its baseline"
     if not ahead and not behind:
-        return f"{by}Nothing differs beyond chance: no arm is ahead of {against} or behind in the mean test score."
+        return f"{by}No significant difference (95 %): no arm is ahead of {against} or behind in the mean test score."
     if not ahead:
         return (
-            f"{by}No arm is ahead of {against} beyond chance in the mean test score; "
+            f"{by}No arm is significantly ahead of {against} in the mean test score; "
             f"{len(behind)} of {len(found)} {_be(len(behind))} behind."
         )
-    metric = METRICS.find(summary["metric"])
+    metric = METRICS.find(summary.metric)
     best = max(ahead, key=lambda difference: difference.mean).sentence(metric.scale, metric.unit)
     if len(found) == 1:
         return by + best
@@ -100,68 +89,69 @@ def _findings(summary: Summary) -> list[Block]:
     blocks: list[Block] = []
     for rule in _main_first(summary):
         label = rule_label(summary, rule)
-        own = [f["text"].removeprefix(f"By {label}: ") for f in summary["findings"] if f["selection"] == rule]
+        own = [f.text.removeprefix(f"By {label}: ") for f in summary.findings if f.selection == rule]
         if own:
-            points = Points(own, strong=_names(summary))
+            points = Points(own, strong=summary.arm_names())
             opening = Text(f"Each arm against its baseline, epoch and setting chosen by {label}:")
             blocks += [Details(f"By {label}", [points])] if blocks else [opening, points]
-    return blocks or [Text("There is no pair of arms to hold against each other.")]
+    return blocks or [Text("There is no pair of arms to compare.")]
 
 
 def _main_first(summary: Summary) -> list[str]:
     first = _main_rule(summary)
-    return [first, *(entry["rule"] for entry in summary["selections"] if entry["rule"] != first)]
+    return [first, *(entry.rule for entry in summary.selections if entry.rule != first)]
 
 
-def _compared(summary: Summary, plan: Mapping[str, Any]) -> list[Block]:
-    counts, tests, metric = summary["counts"], summary["tests"], METRICS.find(summary["metric"])
-    options = f" with {show_settings(summary['options'])}" if summary["options"] else ""
+def _compared(summary: Summary, plan: ResolvedPlan) -> list[Block]:
+    counts, tests, better = summary.counts, summary.tests, "higher" if summary.higher_is_better else "lower"
+    options = f" with {show_settings(summary.options)}" if summary.options else ""
     pairs = {
-        "Dataset": summary["dataset"] + options,
-        "Metric": f"{metric.title}; {'higher' if metric.higher_is_better else 'lower'} is better",
+        "Dataset": summary.dataset + options,
+        "Metric": f"{METRICS.find(summary.metric).title}; {better} is better",
         "Arms": "; ".join(
-            arm["name"] + (f" (against {arm['baseline']})" if arm["baseline"] else "") for arm in plan["arms"]
+            arm.name + (f" (against {baseline.name})" if (baseline := plan.baseline(arm)) else "") for arm in plan.arms
         ),
         "Test environments": f"{len(tests)}: {', '.join(tests)}",
-        "Seeds": f"{len(summary['seeds'])}: {_list(summary['seeds'])}",
+        "Seeds": f"{len(summary.seeds)}: {_list(summary.seeds)}",
     }
-    if summary["data_seeds"]:
-        joined = "each with all seeds" if plan["crossed"] else "each with one seed"
-        pairs["Data seeds"] = f"{len(summary['data_seeds'])}: {_list(summary['data_seeds'])}, {joined}"
+    if summary.data_seeds:
+        joined = "each with all seeds" if plan.crossed else "each with one seed"
+        pairs["Data seeds"] = f"{len(summary.data_seeds)}: {_list(summary.data_seeds)}, {joined}"
     pairs["Tuning"] = (
-        f"{show_budget(summary)} that is tuned, on seeds that the runs do not use ({_list(summary['tuning_seeds'])})"
-        if summary["tuning"]
+        f"{show_budget(summary)} that is tuned, on seeds that the runs do not use ({_list(summary.tuning_seeds)})"
+        if summary.tuning
         else "none"
     )
-    for entry in summary["selections"]:
-        pairs[f"Rule {entry['rule']}"] = _RULES[entry["rule"]] + (f" ({entry['note']})" if entry["note"] else "")
+    for entry in summary.selections:
+        pairs[f"Rule {entry.rule}"] = _RULES[entry.rule] + (f" ({entry.note})" if entry.note else "")
     words = {"trial": "trial", "run": "final run", "limit": "in-domain limit"}
-    done = [_count(sum(counts[kind].values()), word) for kind, word in words.items() if any(counts[kind].values())]
-    pairs["Fits"] = f"{', '.join(done)}; {len(summary['failed'])} failed"
+    fits = {word: counts[kind].done + counts[kind].failed for kind, word in words.items()}
+    done = [_count(number, word) for word, number in fits.items() if number]
+    pairs["Fits"] = f"{', '.join(done)}; {len(summary.failed)} failed"
     return [Facts(pairs), Details("Sizes of the graphs", [Table(_sizes(plan))])]
 
 
-def _sizes(plan: Mapping[str, Any]) -> StudyTable:
+def _sizes(plan: ResolvedPlan) -> StudyTable:
     columns = ("nodes", "edges", "features", "counted")
     rows = [
         [shape["name"], role, *(f"{shape[column]:,}" for column in columns)]
         for role, name in (("training", "train"), ("validation", "val"), ("test", "tests"))
-        for shape in plan["data"][name]
+        for shape in plan.shapes[name]
     ]
-    made = plan["data"]["data_seed"]
+    made = plan.own_data_seed
     note = "counted: nodes with a label that training or score looks at."
-    note += f" The data are made from seed {made}." if made is not None and not plan["data_seeds"] else ""
-    return StudyTable(f"{plan['dataset']}: graphs", ["environment", "for", *columns], rows, note)
+    note += f" The data are made from seed {made}." if made is not None and not plan.data_seeds else ""
+    return StudyTable(f"{plan.dataset}: graphs", ["environment", "for", *columns], rows, note)
 
 
 def _scores(summary: Summary) -> list[Block]:
-    rules = [entry["rule"] for entry in summary["selections"]]
+    rules = [entry.rule for entry in summary.selections]
     tables = main_tables(summary)  # one for each rule, and the last has the rules side by side
     by_rule = dict(zip(rules, tables, strict=False))
 
     def blocks(rule: str) -> list[Block]:
         table, best = by_rule[rule], _best(summary, rule)
-        said = f"{table.note} Set off in green: the best mean test score, ahead of its baseline beyond chance."
+        said = f"{table.note} In green: the best mean test score, where it is significantly above its baseline."
         return [Table(replace(table, note=said) if best else table, best=best)]
 
     main, *others = _by_rule(summary, blocks)
@@ -169,22 +159,22 @@ def _scores(summary: Summary) -> list[Block]:
 
 
 def _best(summary: Summary, rule: str) -> list[int]:
-    """The row of the arm with the best mean test score, if the rule is allowed and the arm's lead is beyond chance."""
-    arms, sign = _of_rule(summary, rule), METRICS.find(summary["metric"]).sign
-    scored = [i for i, arm in enumerate(arms) if arm["mean_test"]["mean"] is not None]
-    if not scored or not arms[0]["allowed"]:
+    """The row of the arm with the best mean test score, if the rule is allowed and the lead is significant."""
+    arms, sign = summary.of_rule(rule), 1 if summary.higher_is_better else -1
+    scored = {i: sign * arm.mean_test.mean for i, arm in enumerate(arms) if arm.mean_test.mean is not None}
+    if not scored or not arms[0].allowed:
         return []
-    best = max(scored, key=lambda i: sign * arms[i]["mean_test"]["mean"])
-    difference = arms[best]["difference"]["mean_test"]
-    return [best] if difference and difference["low"] is not None and difference["low"] > 0 else []
+    best = max(scored, key=lambda i: scored[i])
+    difference = arms[best].difference.mean_test
+    return [best] if difference and difference.low is not None and difference.low > 0 else []
 
 
 def _environments(summary: Summary, figures: Path) -> list[Block]:
     tables = study_tables(summary)[len(main_tables(summary)) :]
-    by_rule = dict(zip([entry["rule"] for entry in summary["selections"]], tables, strict=False))
+    by_rule = dict(zip([entry.rule for entry in summary.selections], tables, strict=False))
 
     def blocks(rule: str) -> list[Block]:
-        arms = len(_of_rule(summary, rule))
+        arms = len(summary.of_rule(rule))
         table = Table(by_rule[rule], aside=range(arms, len(by_rule[rule].rows)))
         caption = f"Every run on every test environment, with mean and standard deviation; {_chosen_by(summary, rule)}."
         return [*_figure(figures, f"environments-{rule}", caption), table]
@@ -217,9 +207,9 @@ def _figure(folder: Path, name: str, caption: str) -> list[Block]:
     return [Figure(path, caption)] if path.exists() else []
 
 
-def _settings(summary: Summary, plan: Mapping[str, Any], figures: Path) -> list[Block]:
+def _settings(summary: Summary, plan: ResolvedPlan, figures: Path) -> list[Block]:
     blocks: list[Block] = []
-    if summary["tuning"]:
+    if summary.tuning:
 
         def drawn(rule: str) -> list[Block]:
             return _figure(figures, f"tuning-{rule}", f"Every trial's score by {rule_label(summary, rule)}.")
@@ -230,35 +220,34 @@ def _settings(summary: Summary, plan: Mapping[str, Any], figures: Path) -> list[
     return [*blocks, Details("Complete settings of every arm", [Table(_complete(plan), words=True)])]
 
 
-def _complete(plan: Mapping[str, Any]) -> StudyTable:
-    """Settings down, arms across; what means nothing to an arm is left out of its column."""
-    arms = plan["arms"]
+def _complete(plan: ResolvedPlan) -> StudyTable:
+    """Settings down, arms across; what an arm does not use is left out of its column."""
+    complete = {arm.name: plan.settings(arm) for arm in plan.arms}
     rows = []
-    for name in arms[0]["complete"]:
-        cells = [_setting(arm, name) for arm in arms]
-        if any(cell != "–" for cell in cells):
+    for name in dict.fromkeys(name for settings in complete.values() for name in settings):
+        cells = [_setting(plan, arm, complete[arm.name], name) for arm in plan.arms]
+        if name not in ("seed", "selection") and any(cell != "–" for cell in cells):
             rows.append([name, *cells])
-    note = "In braces: the values that tuning chose from. –: none, or without meaning to the arm."
-    return StudyTable("settings by arm", ["setting", *(arm["name"] for arm in arms)], rows, note)
+    note = "In braces: the values that tuning chose from. –: none, or not used by the arm."
+    return StudyTable("settings by arm", ["setting", *(arm.name for arm in plan.arms)], rows, note)
 
 
-def _setting(arm: Mapping[str, Any], name: str) -> str:
-    complete = arm["complete"]
+def _setting(plan: ResolvedPlan, arm: Arm, complete: Mapping[str, Any], name: str) -> str:
     value = complete.get(name)
     if value is None or value == {} or not has_setting(name, complete):
         return "–"
-    if name in arm["space"] and arm["trials"]:
-        return f"{{{', '.join(map(str, arm['space'][name]))}}}"
+    if plan.trials and name in (arm.space or {}):
+        return f"{{{', '.join(map(str, (arm.space or {})[name]))}}}"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return show_settings(value) if isinstance(value, dict) else str(value)
 
 
 def _failures(summary: Summary) -> list[Block]:
-    failed = summary["failed"]
+    failed = summary.failed
     if not failed:
         return [Text("No fit failed.")]
-    rows = [[entry["id"], str(entry["reason"])] for entry in failed]
+    rows = [[entry.id, str(entry.reason)] for entry in failed]
     note = "The same command with --retry-failed tries them again."
     return [Table(StudyTable(f"{_count(len(failed), 'fit')} failed", ["fit", "reason"], rows, note))]
 
@@ -268,34 +257,36 @@ def _reading(summary: Summary) -> dict[str, str]:
         "validation, mean test, worst test": "Mean ± standard deviation over the final runs. The worst test is each "
         "run's own.",
         "against the baseline (95 %)": "The mean of the paired differences, positive where the arm is better, and its "
-        "interval (paired t). If the interval holds zero, the arms do not differ beyond chance.",
+        "interval (paired t). If the interval includes zero, the difference is not significant (95 %).",
         "won–tied–lost": "Over all pairs of runs with the same seeds.",
     }
-    if len([arm for arm in _of_rule(summary, _main_rule(summary)) if arm["baseline"]]) > 1:
+    if len([arm for arm in summary.of_rule(_main_rule(summary)) if arm.baseline]) > 1:
         found["several comparisons"] = (
-            "Intervals are not corrected for the number of comparisons: where nothing differs, one in twenty says that "
-            "something does."
+            "Intervals are not corrected for the number of comparisons: of twenty comparisons of equal arms, one is "
+            "significant by chance."
         )
-    if summary["limits"]:
+    if summary.limits:
         found["in-domain limit"] = "The same backbone, cross-validated on each test graph's own labels."
         found["gap closed"] = (
-            "(arm − baseline) / (limit − baseline); “no gap” where the limit is not above the baseline beyond noise."
+            "(arm − baseline) / (limit − baseline); “no gap” where the limit is not significantly above the baseline."
         )
-    if summary["majority"]:
+    if summary.majority:
         found["share of the largest class"] = "An accuracy below it is worse than no model."
-    if any(not entry["allowed"] for entry in summary["selections"]):
-        found[f"oracle ({NOT_ALLOWED})"] = "No result to report, only a measure of what choosing honestly costs."
+    if any(not entry.allowed for entry in summary.selections):
+        found[f"oracle ({NOT_ALLOWED})"] = (
+            "Not a result to report: it shows how much selection without test labels costs."
+        )
     return found
 
 
 def _provenance(summary: Summary) -> list[Block]:
     blocks: list[Block] = [
         Text(
-            f"Written by graphshift {summary['version']}. Beside this page, `plan.json` has the plan, `results.jsonl` "
+            f"Written by graphshift {summary.version}. Beside this page, `plan.json` has the plan, `results.jsonl` "
             "every fit, and `summary.json` every number shown here, unrounded."
         )
     ]
-    sessions = summary["provenance"]
+    sessions = summary.provenance
     for i, session in enumerate(sessions, 1):
         facts = Facts(_session(session))
         name = f"Session {i} of {len(sessions)}, {_moment(session)}"
@@ -325,7 +316,7 @@ def _moment(session: Mapping[str, Any]) -> str:
 
 
 def _again(summary: Summary) -> list[Block]:
-    command = next((session["command"] for session in summary["provenance"] if session["command"]), None)
+    command = next((session["command"] for session in summary.provenance if session["command"]), None)
     same = "The same machine, versions and threads give the same scores."
     if command is None:
         return [Text(f"The study was started from Python: `run_study` with the plan that `plan.json` shows. {same}")]

@@ -1,4 +1,4 @@
-"""Writes down a study: its tables in four formats, its figures in two, and the page that has it all."""
+"""Writes a study's report: tables in four formats, figures in two, and one page with everything."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from graphshift.report.study_figures import draw_figures
 from graphshift.report.study_page import study_page
 from graphshift.report.study_tables import as_csv, as_latex, as_markdown, as_text
 from graphshift.studies import Study
-from graphshift.studies.folder import plan_json
-from graphshift.studies.jobs import Agenda
 
 
 def write_report(study: Study, folder: Path | str) -> list[Path]:
@@ -35,6 +33,5 @@ def write_report(study: Study, folder: Path | str) -> list[Path]:
         written.append(folder / name)
     rows = {rule: study.rows(rule) for rule in study.plan.selections}
     written += draw_figures(study.summary, rows, folder / "figures")
-    plan = plan_json(study.plan, study.facts, Agenda(study.plan, study.facts))
-    write_text(folder / "report.html", study_page(study.summary, plan, folder / "figures"))
+    write_text(folder / "report.html", study_page(study, folder / "figures"))
     return [*written, folder / "report.html"]

@@ -6,14 +6,15 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from graphshift.data.metrics import METRICS
 from graphshift.report.tables import print_table, show_score
-from graphshift.studies import NOT_ALLOWED
-
-Summary = Mapping[str, Any]
+from graphshift.studies import NOT_ALLOWED, Difference, Summary
+from graphshift.studies.gap import Limit
+from graphshift.studies.statistics import Spread
+from graphshift.studies.summary import ArmSummary
 
 
 @dataclass(frozen=True)
@@ -28,38 +29,37 @@ class StudyTable:
 
 def study_tables(summary: Summary) -> list[StudyTable]:
     """All tables of a study: those of :func:`main_tables`, then environments, chosen settings and cost."""
-    environments = [_environments(summary, entry["rule"]) for entry in summary["selections"]]
-    return [*main_tables(summary), *environments, *([_chosen(summary)] if summary["tuning"] else []), _cost(summary)]
+    environments = [_environments(summary, entry.rule) for entry in summary.selections]
+    return [*main_tables(summary), *environments, *([_chosen(summary)] if summary.tuning else []), _cost(summary)]
 
 
 def main_tables(summary: Summary) -> list[StudyTable]:
     """What a reader asks for first: the scores by each rule and, if there are several, the rules side by side."""
-    tables = [_scores(summary, entry["rule"]) for entry in summary["selections"]]
+    tables = [_scores(summary, entry.rule) for entry in summary.selections]
     return [*tables, _side_by_side(summary)] if len(tables) > 1 else tables
 
 
 def rule_label(summary: Summary, rule: str) -> str:
     """A rule with what must be said beside it."""
-    note = next(entry["note"] for entry in summary["selections"] if entry["rule"] == rule)
+    note = next(entry.note for entry in summary.selections if entry.rule == rule)
     return f"{rule} ({note})" if note else rule
 
 
 def _scores(summary: Summary, rule: str) -> StudyTable:
-    metric = summary["metric"]
-    own = [arm for arm in summary["arms"] if arm["selection"] == rule]
-    with_gap = any(arm["gap_closed"] for arm in own)
+    metric = summary.metric
+    own = summary.of_rule(rule)
+    with_gap = any(arm.gap_closed for arm in own)
     rows = []
     for arm in own:
-        difference = arm["difference"]["mean_test"]
         row = [
-            arm["arm"],
-            *(show_spread(arm[key], metric) for key in ("val", "mean_test", "worst_test")),
-            *show_difference(difference, metric),
+            arm.arm,
+            *(show_spread(scores, metric) for scores in (arm.val, arm.mean_test, arm.worst_test)),
+            *show_difference(arm.difference.mean_test, metric),
         ]
-        row += [arm["gap_closed"]["text"] if arm["gap_closed"] else "–"] if with_gap else []
-        rows.append([*row, str(arm["failed"])])
-    methods = {arm["arm"]: arm["method"] for arm in own}
-    against = "ERM" if all(methods[a["baseline"]] == "erm" for a in own if a["baseline"]) else "its baseline"
+        row += [arm.gap_closed.text if arm.gap_closed else "–"] if with_gap else []
+        rows.append([*row, str(arm.failed)])
+    methods = {arm.arm: arm.method for arm in own}
+    against = "ERM" if all(methods[a.baseline] == "erm" for a in own if a.baseline) else "its baseline"
     columns = [
         "arm",
         "validation",
@@ -71,102 +71,92 @@ def _scores(summary: Summary, rule: str) -> StudyTable:
     ]
     columns += [*(["gap closed"] if with_gap else []), "failed"]
     return StudyTable(
-        f"{summary['dataset']}: {METRICS.find(metric).title}, epoch and setting chosen by {rule_label(summary, rule)}",
+        f"{summary.dataset}: {METRICS.find(metric).title}, epoch and setting chosen by {rule_label(summary, rule)}",
         columns,
         rows,
         _note(summary, own),
     )
 
 
-def _note(summary: Summary, arms: Sequence[Mapping[str, Any]]) -> str:
-    seeds, data_seeds = len(summary["seeds"]), summary["data_seeds"]
-    runs = max((arm["runs"] for arm in arms), default=0)
-    tuned = show_budget(summary) if summary["tuning"] else "no tuning"
+def _note(summary: Summary, arms: Sequence[ArmSummary]) -> str:
+    seeds, data_seeds = len(summary.seeds), summary.data_seeds
+    runs = max((arm.runs for arm in arms), default=0)
+    tuned = show_budget(summary) if summary.tuning else "no tuning"
     counted = f"{runs} runs ({len(data_seeds)} data seeds)" if data_seeds else f"{seeds} seed{'s' * (seeds != 1)}"
     note = f"{counted}, ± standard deviation over runs; {tuned}; paired t intervals"
-    units = {d["unit"] for arm in arms if (d := arm["difference"]["mean_test"])}
+    units = {d.unit for arm in arms if (d := arm.difference.mean_test)}
     note += " over data seeds" if "data seeds" in units else ""
-    others = [a for a in arms if a["baseline"] is not None]
+    others = [a for a in arms if a.baseline is not None]
     note += f", not corrected for {len(others)} comparisons" if len(others) > 1 else ""
-    members = max(arm.get("ensemble", 1) for arm in arms) if arms else 1
+    members = max((arm.ensemble for arm in arms), default=1)
     note += f". × {members}: the mean of {members} models that differ in their seed" if members > 1 else ""
     return note + "." + adapting_note(summary, arms)
 
 
-def adapting_note(summary: Summary, arms: Sequence[Mapping[str, Any]]) -> str:
+def adapting_note(summary: Summary, arms: Sequence[ArmSummary]) -> str:
     """What must be said of arms that look at the tests without their labels; nothing if there are none."""
-    ways = [arm["adapt"] for arm in arms if arm.get("adapt")]
+    ways = [arm.adapt for arm in arms if arm.adapt]
     if not ways:
         return ""
     text = f" {', '.join(f'+ {way}' for way in dict.fromkeys(ways))}: the model looked at the unlabelled test graphs."
-    careful = [arm for arm in arms if arm.get("adapt") and "prior" in arm["adapt"]]
-    graphs = len(summary["tests"]) * sum(arm["runs"] for arm in careful)
-    refused = sum(arm["refused"] for arm in careful)
+    careful = [arm for arm in arms if arm.adapt and "prior" in arm.adapt]
+    graphs = len(summary.tests) * sum(arm.runs for arm in careful)
+    refused = sum(arm.refused for arm in careful)
     if not graphs:
         return text
-    members = " (of an ensemble: by a member or more)" if any(arm.get("ensemble", 1) > 1 for arm in careful) else ""
+    members = " (of an ensemble: by a member or more)" if any(arm.ensemble > 1 for arm in careful) else ""
     return f"{text} In {refused} of {graphs} cases the prior was left as it is, as unsafe{members}."
 
 
-def is_variant(arm: Mapping[str, Any]) -> bool:
-    """Whether an entry is another's runs, scored as an ensemble or with the tests in use."""
-    return bool(arm.get("adapt")) or arm.get("ensemble", 1) > 1
-
-
 def _side_by_side(summary: Summary) -> StudyTable:
-    metric, rules = summary["metric"], [entry["rule"] for entry in summary["selections"]]
-    found = {(arm["arm"], arm["selection"]): arm for arm in summary["arms"]}
-    names = list(dict.fromkeys(arm["arm"] for arm in summary["arms"]))
-    rows = [
-        [
-            name,
-            *(
-                show_spread(found[name, rule][key], metric) if (name, rule) in found else "–"  # all its runs failed
-                for rule in rules
-                for key in ("mean_test", "worst_test")
-            ),
-        ]
-        for name in names
-    ]
+    metric, rules = summary.metric, [entry.rule for entry in summary.selections]
+    found = {(arm.arm, arm.selection): arm for arm in summary.arms}
+    rows = []
+    for name in summary.arm_names():
+        own = [found.get((name, rule)) for rule in rules]  # None: all its runs failed
+        both = [(None, None) if arm is None else (arm.mean_test, arm.worst_test) for arm in own]
+        rows.append([name, *("–" if one is None else show_spread(one, metric) for pair in both for one in pair)])
     heads = [f"{kind} test, {rule_label(summary, rule)}" for rule in rules for kind in ("mean", "worst")]
-    return StudyTable(f"{summary['dataset']}: {METRICS.find(metric).title} by selection rule", ["arm", *heads], rows)
+    return StudyTable(f"{summary.dataset}: {METRICS.find(metric).title} by selection rule", ["arm", *heads], rows)
 
 
 def _environments(summary: Summary, rule: str) -> StudyTable:
-    metric = summary["metric"]
+    metric = summary.metric
     rows = [
-        [arm["arm"], *(show_spread(arm["environments"][name], metric) for name in summary["tests"])]
-        for arm in summary["arms"]
-        if arm["selection"] == rule
+        [arm.arm, *(show_spread(arm.environments[name], metric) for name in summary.tests)]
+        for arm in summary.of_rule(rule)
     ]
-    for backbone, limit in summary["limits"].items():
-        cells = [limit["environments"].get(name, {}).get("mean") for name in summary["tests"]]
-        rows.append([f"in-domain limit, {backbone}", *(show_score(cell, metric) for cell in cells)])
-    if summary["majority"]:
-        shares = [show_score(summary["majority"].get(name), "accuracy") for name in summary["tests"]]
+    for backbone, limit in summary.limits.items():
+        rows.append([f"in-domain limit, {backbone}", *show_limit(limit, summary)])
+    if summary.majority:
+        shares = [show_score(summary.majority.get(name), "accuracy") for name in summary.tests]
         rows.append(["share of the largest class (%)", *shares])
-    note = (
-        "in-domain limit: ERM cross-validated on each test graph's own labels (5 folds)." if summary["limits"] else ""
-    )
+    note = "in-domain limit: ERM cross-validated on each test graph's own labels (5 folds)." if summary.limits else ""
     title = (
-        f"{summary['dataset']}: {METRICS.find(metric).title} by test environment, chosen by {rule_label(summary, rule)}"
+        f"{summary.dataset}: {METRICS.find(metric).title} by test environment, chosen by {rule_label(summary, rule)}"
     )
-    return StudyTable(title, ["arm", *summary["tests"]], rows, note)
+    return StudyTable(title, ["arm", *summary.tests], rows, note)
+
+
+def show_limit(limit: Limit, summary: Summary) -> list[str]:
+    """An in-domain limit on each test."""
+    found = [limit.environments.get(name) for name in summary.tests]
+    return [show_score(None if one is None else one.mean, summary.metric) for one in found]
 
 
 def _chosen(summary: Summary) -> StudyTable:
     rows = []
-    for arm in summary["arms"]:
-        if not arm["trials"] or is_variant(arm):
+    for arm in summary.arms:
+        if not arm.trials or arm.is_variant:
             continue
-        chosen = "every trial failed" if arm["chosen"] is None else show_settings(arm["chosen"])
+        chosen = "every trial failed" if arm.chosen is None else show_settings(arm.chosen)
         rows.append(
             [
-                arm["arm"],
-                rule_label(summary, arm["selection"]),
+                arm.arm,
+                rule_label(summary, arm.selection),
                 chosen,
-                show_score(arm["chosen_score"], summary["metric"]),
-                f"{arm['chosen_trials'] or 0} of {arm['trials']}",
+                show_score(arm.chosen_score, summary.metric),
+                f"{arm.chosen_trials or 0} of {arm.trials}",
             ]
         )
     note = "score: mean of the rule's own scores over the trials of that setting."
@@ -174,17 +164,17 @@ def _chosen(summary: Summary) -> StudyTable:
 
 
 def _cost(summary: Summary) -> StudyTable:
-    first = summary["selections"][0]["rule"]
+    first = summary.selections[0].rule
     rows = []
-    for arm in summary["arms"]:
-        if arm["selection"] != first or is_variant(arm):
+    for arm in summary.of_rule(first):
+        if arm.is_variant:
             continue
         rows.append(
             [
-                arm["arm"],
-                "–" if arm["seconds_per_epoch"] is None else f"{1000 * arm['seconds_per_epoch']:.1f}",
-                "–" if arm["peak_rss_mb"] is None else f"{arm['peak_rss_mb']:.0f}",
-                "–" if arm["variance"] is None else f"{arm['variance']:.1e}",
+                arm.arm,
+                "–" if arm.seconds_per_epoch is None else f"{1000 * arm.seconds_per_epoch:.1f}",
+                "–" if arm.peak_rss_mb is None else f"{arm.peak_rss_mb:.0f}",
+                "–" if arm.variance is None else f"{arm.variance:.1e}",
             ]
         )
     columns = ["arm", "ms an epoch", "peak memory (MB)", "variance of risks"]
@@ -194,9 +184,8 @@ def _cost(summary: Summary) -> StudyTable:
 
 def show_budget(summary: Summary) -> str:
     """What tuning had."""
-    repeats = summary.get("repeats", 1)
-    each = f", {repeats} seeds for each setting" if repeats > 1 else ""
-    return f"{summary['trials']} trials of tuning for each arm{each}"
+    each = f", {summary.repeats} seeds for each setting" if summary.repeats > 1 else ""
+    return f"{summary.trials} trials of tuning for each arm{each}"
 
 
 def show_settings(settings: Mapping[str, Any]) -> str:
@@ -204,28 +193,27 @@ def show_settings(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in settings.items()) or "–"
 
 
-def show_spread(both: Mapping[str, Any], metric: str) -> str:
+def show_spread(both: Spread, metric: str) -> str:
     """Mean ± standard deviation."""
-    if both["mean"] is None:
+    if both.mean is None:
         return "–"
-    if both["std"] is None:  # of one run
-        return show_score(both["mean"], metric)
-    found = METRICS.find(metric)
-    return f"{found.show(both['mean'])} ± {found.scale * both['std']:.{found.digits}f}"
+    if both.std is None:  # of one run
+        return show_score(both.mean, metric)
+    scale = METRICS.find(metric).scale
+    return f"{show_score(both.mean, metric)} ± {scale * both.std:.{1 if scale == 100 else 4}f}"
 
 
-def show_difference(difference: Mapping[str, Any] | None, metric: str) -> list[str]:
+def show_difference(difference: Difference | None, metric: str) -> list[str]:
     """The difference with its interval, its p value, and pairs won, tied and lost."""
     if difference is None:
         return ["–", "–", "–"]
-    found = METRICS.find(metric)
-    scale, digits = found.scale, found.digits
-    text = f"{scale * difference['mean']:+.{digits}f}"
-    if difference["low"] is not None:
-        text += f" [{scale * difference['low']:+.{digits}f}, {scale * difference['high']:+.{digits}f}]"
-    p = difference["p"]
+    scale, digits = METRICS.find(metric).scale, METRICS.find(metric).digits
+    text = f"{scale * difference.mean:+.{digits}f}"
+    if difference.low is not None and difference.high is not None:
+        text += f" [{scale * difference.low:+.{digits}f}, {scale * difference.high:+.{digits}f}]"
+    p = difference.p
     shown = "–" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}"
-    return [text, shown, f"{difference['wins']}–{difference['ties']}–{difference['losses']}"]
+    return [text, shown, f"{difference.wins}–{difference.ties}–{difference.losses}"]
 
 
 def as_text(summary: Summary) -> str:
@@ -234,7 +222,7 @@ def as_text(summary: Summary) -> str:
     for table in study_tables(summary):
         print_table(table.title, table.columns, table.rows, note=table.note, file=text)
         text.write("\n")
-    text.write("".join(f"{finding['text']}\n" for finding in summary["findings"]))
+    text.write("".join(f"{finding.text}\n" for finding in summary.findings))
     return text.getvalue()
 
 
@@ -252,7 +240,7 @@ def markdown_table(table: StudyTable) -> str:
 def as_markdown(summary: Summary) -> str:
     """All tables and findings as Markdown."""
     parts = [markdown_table(table) for table in study_tables(summary)]
-    parts.append("\n".join(f"- {finding['text']}" for finding in summary["findings"]))
+    parts.append("\n".join(f"- {finding.text}" for finding in summary.findings))
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -317,32 +305,22 @@ def _tex(text: str) -> str:
 def as_csv(summary: Summary) -> str:
     """One line for each arm and rule, with every number in full."""
     lines = []
-    for arm in summary["arms"]:
-        plain = (
-            "arm",
-            "method",
-            "backbone",
-            "explorer",
-            "ensemble",
-            "adapt",
-            "selection",
-            "baseline",
-            "runs",
-            "failed",
-        )
-        line: dict[str, Any] = {name: arm.get(name) for name in plain}
-        line["allowed"] = "yes" if arm["allowed"] else f"no ({NOT_ALLOWED})"
-        for key in ("val", "mean_test", "worst_test"):
-            line |= {f"{key}_{part}": arm[key][part] for part in ("mean", "std")}
-        for key, difference in arm["difference"].items():
+    plain = ("arm", "method", "backbone", "explorer", "ensemble", "adapt", "selection", "baseline", "runs", "failed")
+    for arm in summary.arms:
+        line: dict[str, Any] = {name: getattr(arm, name) for name in plain}
+        line["allowed"] = "yes" if arm.allowed else f"no ({NOT_ALLOWED})"
+        for key, both in {"val": arm.val, "mean_test": arm.mean_test, "worst_test": arm.worst_test}.items():
+            line |= {f"{key}_mean": both.mean, f"{key}_std": both.std}
+        for key, difference in {"mean_test": arm.difference.mean_test, "worst_test": arm.difference.worst_test}.items():
+            known = {} if difference is None else asdict(difference)
             for part in ("mean", "low", "high", "p", "seeds", "unit", "wins", "losses", "ties"):
-                line[f"{key}_difference_{part}"] = difference[part] if difference else None
-        line["gap_closed"] = arm["gap_closed"]["share"] if arm["gap_closed"] else None
-        line["gap"] = arm["gap_closed"]["gap"] if arm["gap_closed"] else None
-        line["chosen"] = json.dumps(arm["chosen"])
-        line |= {name: arm[name] for name in ("best_epoch", "seconds_per_epoch", "peak_rss_mb", "variance")}
-        for name in summary["tests"]:
-            line |= {f"{name}_{part}": arm["environments"][name][part] for part in ("mean", "std")}
+                line[f"{key}_difference_{part}"] = known.get(part)
+        line["gap_closed"] = arm.gap_closed.share if arm.gap_closed else None
+        line["gap"] = arm.gap_closed.gap if arm.gap_closed else None
+        line["chosen"] = json.dumps(arm.chosen)
+        line |= {name: getattr(arm, name) for name in ("best_epoch", "seconds_per_epoch", "peak_rss_mb", "variance")}
+        for name in summary.tests:
+            line |= {f"{name}_mean": arm.environments[name].mean, f"{name}_std": arm.environments[name].std}
         lines.append(line)
     text = io.StringIO()
     writer = csv.DictWriter(text, list(lines[0]), lineterminator="\n")

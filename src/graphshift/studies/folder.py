@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from graphshift._version import __version__
+from graphshift.core import folders
 from graphshift.core.errors import GraphshiftError
-from graphshift.core.storage import read_json, write_json
-from graphshift.estimators.settings import validated
-from graphshift.studies.facts import Facts
-from graphshift.studies.jobs import Agenda
-from graphshift.studies.plan import Plan
+from graphshift.core.folders import OwnedFolder
+from graphshift.estimators import recorded_estimator
+from graphshift.studies.jobs import Schedule
 
-#: Of the files of a study; a later one will be told apart by it.
+#: Version of the files of a study.
 FORMAT = 1
 
-#: All that a study writes; anything else in its folder is left alone.
-_OURS = (
-    "plan.json",
+#: All that a study writes beside ``plan.json``; anything else in its folder is left alone.
+_FILES = (
     "results.jsonl",
     "provenance.json",
     "summary.json",
@@ -35,21 +32,26 @@ _OURS = (
 )
 
 
-def plan_json(plan: Plan, facts: Facts, agenda: Agenda) -> dict[str, Any]:
+def study_folder(path: Path) -> OwnedFolder:
+    """The folder of a study."""
+    return OwnedFolder(path, "plan.json", _FILES)
+
+
+def plan_json(schedule: Schedule) -> dict[str, Any]:
     """The plan with everything that follows from it: complete settings, every trial, every seed."""
-    arms = []
+    plan, arms = schedule.plan, []
     for arm in plan.arms:
-        baseline = facts.baseline(plan, arm)
+        baseline = plan.baseline(arm)
         arms.append(
             {
                 "name": arm.name,
                 "settings": dict(arm.settings),
                 "space": {name: list(values) for name, values in (arm.space or {}).items()},
                 "baseline": None if baseline is None else baseline.name,
-                "complete": facts.settings(arm).model_dump(exclude={"seed", "selection"}),
+                "complete": _without_draws(plan.settings(arm)),
                 "trials": [
                     {"trial": trial.number, "seed": trial.seed, "settings": dict(trial.settings)}
-                    for trial in agenda.trials[arm.name]
+                    for trial in schedule.trials[arm.name]
                 ],
             }
         )
@@ -58,7 +60,7 @@ def plan_json(plan: Plan, facts: Facts, agenda: Agenda) -> dict[str, Any]:
         "version": __version__,
         "dataset": plan.dataset,
         "options": plan.public_options(),
-        "data": {"metric": facts.metric, "data_seed": facts.data_seed} | dict(facts.shapes),
+        "data": {"metric": plan.metric, "data_seed": plan.own_data_seed} | dict(plan.shapes),
         "arms": arms,
         "seeds": list(plan.seeds),
         "data_seeds": None if plan.data_seeds is None else list(plan.data_seeds),
@@ -77,56 +79,42 @@ def plan_json(plan: Plan, facts: Facts, agenda: Agenda) -> dict[str, Any]:
     return as_read_back
 
 
-def open_folder(folder: Path, plan: Mapping[str, Any], *, force: bool) -> None:
-    """Makes the folder ready for a plan: the same plan goes on, another is refused or, if forced, replaced."""
-    try:
-        there = list(folder.iterdir()) if folder.exists() else []
-        for path in filter(_is_leftover, there):
-            path.unlink()
-        names = {path.name for path in there if not _is_leftover(path)}
-    except OSError as error:
-        raise GraphshiftError(f"{folder}: cannot be read: {error.strerror}.") from None
-    if names and not force:
-        if "plan.json" not in names:
-            raise GraphshiftError(
-                f"{folder}: exists, is not empty and holds no study; nothing was changed. Choose another --out, or add "
-                "a study to what is there (--force)."
-            )
-        if differing := _differences(read_json(folder / "plan.json"), plan):
-            raise GraphshiftError(
-                f"{folder}: holds another study: {'; '.join(differing)}. Give the same options to go on with it, "
-                "replace it (--force), or choose another --out."
-            )
+def _without_draws(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without those that differ between an arm's runs."""
+    return {name: value for name, value in settings.items() if name not in ("seed", "selection")}
+
+
+def open_folder(folder: OwnedFolder, plan: Mapping[str, Any], *, force: bool) -> None:
+    """Makes the folder ready for a plan: the same plan is resumed, another is refused or, if forced, replaced."""
+    if not folder.is_occupied() or force:
+        folder.replace(plan)
         return
-    for name in _OURS:
-        path = folder / name
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-    write_json(folder / "plan.json", plan)
+    if (there := folder.read()) is None:
+        raise GraphshiftError(
+            f"{folder.path}: exists, is not empty and holds no study; nothing was changed. Choose another --out, or "
+            "add a study to what is there (--force)."
+        )
+    if differing := differences(there, plan):
+        raise GraphshiftError(
+            f"{folder.path}: holds another study: {'; '.join(differing)}. Give the same options to resume it, replace "
+            "it (--force), or choose another --out."
+        )
+    folder.remove_leftovers()
 
 
-def _is_leftover(path: Path) -> bool:
-    """A half-written file that a killed study left (see ``storage``)."""
-    return path.name.startswith(tuple(f".{name}." for name in _OURS)) and path.name.endswith(".tmp")
-
-
-def _differences(there: Any, here: Mapping[str, Any]) -> list[str]:
-    """Which fields differ, and how, where that can be said in a line."""
+def differences(there: Any, here: Mapping[str, Any]) -> list[str]:
+    """Which fields of two plans differ, and how. Fields that earlier versions did not write are left aside."""
     if not isinstance(there, dict):
         return ["its plan.json is damaged"]
     found = []
     for name in here:
         old, new = there.get(name), here[name]
-        if old == new:
-            continue
         if name == "arms" and isinstance(old, list):
             found += _arm_differences(old, new)
         elif name == "data":
             found += [] if _same(old, new) else ["the data are not the same (plan.json, field `data`)"]
         else:
-            found.append(f"{name} is {old!r} there and {new!r} here")
+            found += folders.differences({name: old}, {name: new}, where="its plan.json")
     return found
 
 
@@ -141,20 +129,14 @@ def _same(there: Any, here: Any) -> bool:
     return bool(there == here)
 
 
-def _defaults(names: Iterable[str], known: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults of settings that are not known yet."""
-    empty = validated({}).model_dump()
-    return {name: empty[name] for name in names if name not in known}
-
-
 def _arm_differences(there: list[Any], here: list[dict[str, Any]]) -> list[str]:
     names = [arm.get("name") for arm in there if isinstance(arm, dict)], [arm["name"] for arm in here]
     if names[0] != names[1]:
         return [f"its arms are {names[0]} and here they are {names[1]}"]
     found = []
     for old, new in zip(there, here, strict=True):
-        if isinstance(old.get("complete"), dict):  # settings that graphshift has gained since then had no effect
-            old = {**old, "complete": {**_defaults(new["complete"], old["complete"]), **old["complete"]}}
+        if isinstance(old.get("complete"), dict):  # earlier versions wrote down the settings of all methods
+            old = {**old, "complete": _without_draws(recorded_estimator(old["complete"]).settings())}
         fields = [field for field in new if old.get(field) != new[field]]
         if fields:
             field = fields[0]

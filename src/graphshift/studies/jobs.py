@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from graphshift.estimators.settings import idle_settings
-from graphshift.studies.facts import Facts
-from graphshift.studies.plan import Arm, Plan, trainings
+from graphshift.estimators.settings import has_setting
+from graphshift.studies.plan import Arm, trainings
+from graphshift.studies.records import Record
+from graphshift.studies.resolved import ResolvedPlan
 from graphshift.studies.tuning import Chosen, Trial, choose, propose
 
-Records = Mapping[str, Mapping[str, Any]]
+#: The records of a ledger, by id.
+Records = Mapping[str, Record]
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,13 @@ class Job:
         trial: its number, for trials.
         tuned: the tuned part of the settings.
         environment: the test environment of a limit.
-        hopeless: why it cannot be run; such a job is recorded as failed at once.
+        blocked: why it cannot be run; such a job is recorded as failed at once.
         adapt: ways of using the unlabelled tests that a run is scored with as well.
         ensemble: members of the ensemble that a run is scored as, too; 1: none.
     """
 
     id: str
-    kind: str
+    kind: Literal["trial", "run", "limit"]
     arm: str
     dataset: str
     settings: Mapping[str, Any]
@@ -47,7 +49,7 @@ class Job:
     trial: int | None = None
     tuned: Mapping[str, Any] = field(default_factory=dict)
     environment: str | None = None
-    hopeless: str | None = None
+    blocked: str | None = None
     adapt: Sequence[str] = ()
     ensemble: int = 1
 
@@ -56,15 +58,13 @@ class Job:
         return asdict(self)
 
 
-class Agenda:
+class Schedule:
     """All jobs of a plan: trials at once, an arm's final runs as soon as its trials are done."""
 
-    def __init__(self, plan: Plan, facts: Facts) -> None:
-        self.plan, self.facts = plan, facts
+    def __init__(self, plan: ResolvedPlan) -> None:
+        self.plan = plan
         self.trials: dict[str, list[Trial]] = {
-            arm.name: propose(
-                arm.space or {}, plan.trials, plan.seeds, plan.repeats, start=facts.settings(arm).model_dump()
-            )
+            arm.name: propose(arm.space or {}, plan.trials, plan.seeds, plan.repeats, start=plan.settings(arm))
             for arm in plan.arms
         }
         self._trial_jobs = {arm.name: self._make_trials(arm) for arm in plan.arms}
@@ -81,7 +81,7 @@ class Agenda:
         by_draw = [job for i in range(len(self.plan.draws)) for own in runs for job in own[i]]
         return [*trials, *by_draw, *self._limits(records)]
 
-    def unknown(self, records: Records) -> list[tuple[str, str]]:
+    def expected(self, records: Records) -> list[tuple[str, str]]:
         """Kind and arm of the fits that arms will at least have when their tuning is done."""
         found = []
         data_seeds = {data_seed for data_seed, _ in self.plan.draws}
@@ -89,8 +89,8 @@ class Agenda:
             if self.is_tuned(arm, records):
                 continue
             found += [("run", arm.name)] * (len(self.plan.draws) * len(trainings(self.plan.selections)))
-            if self.plan.in_domain and arm == self.facts.erm_arm(self.plan, self.facts.settings(arm).backbone):
-                found += [("limit", arm.name)] * (len(data_seeds) * len(self.facts.tests))
+            if self.plan.in_domain and arm == self.plan.erm_arm(self.plan.settings(arm)["backbone"]):
+                found += [("limit", arm.name)] * (len(data_seeds) * len(self.plan.tests))
         return found
 
     def is_tuned(self, arm: Arm, records: Records) -> bool:
@@ -102,7 +102,7 @@ class Agenda:
         if not self.trials[arm.name]:
             return Chosen({})
         return choose(
-            self.trials[arm.name], self.scores(arm, rule, records), higher_is_better=self.facts.higher_is_better
+            self.trials[arm.name], self.scores(arm, rule, records), higher_is_better=self.plan.higher_is_better
         )
 
     def scores(self, arm: Arm, rule: str, records: Records) -> dict[int, float | None]:
@@ -111,7 +111,7 @@ class Agenda:
         for job in self._trial_jobs[arm.name]:
             if rule in job.rules and job.id in records and job.trial is not None:
                 record = records[job.id]
-                found[job.trial] = record["selections"][rule]["score"] if record["status"] == "ok" else None
+                found[job.trial] = record.selections[rule].score if record.ok else None
         return found
 
     def trial_jobs(self, arm: Arm) -> list[Job]:
@@ -146,8 +146,8 @@ class Agenda:
             own = []
             for rules, choice in shared:
                 tuned = {} if choice is None else choice.settings
-                hopeless = "all trials of this arm failed, so there is no setting to run" if choice is None else None
-                own.append(self._job("run", arm, rules, self._data_seed(data_seed), seed, tuned, hopeless=hopeless))
+                blocked = "all trials of this arm failed, so there is no setting to run" if choice is None else None
+                own.append(self._job("run", arm, rules, self._data_seed(data_seed), seed, tuned, blocked=blocked))
             made.append(own)
         return made
 
@@ -156,12 +156,12 @@ class Agenda:
             return []
         made = []
         rule = next(rule for rule in ("val", "id_val", "explored", "oracle") if rule in self.plan.selections)
-        for backbone in self.facts.backbones(self.plan):
-            arm = self.facts.erm_arm(self.plan, backbone)
+        for backbone in self.plan.backbones():
+            arm = self.plan.erm_arm(backbone)
             tuned: Mapping[str, Any] = {}
             if arm is None:  # no ERM arm: the same settings without what is another method's
-                first = next(a for a in self.plan.arms if self.facts.settings(a).backbone == backbone)
-                kept = {n: v for n, v in first.settings.items() if n not in idle_settings("erm")}
+                first = next(a for a in self.plan.arms if self.plan.settings(a)["backbone"] == backbone)
+                kept = {n: v for n, v in first.settings.items() if has_setting(n, {"method": "erm"})}
                 arm = Arm(f"in-domain, {backbone}", {**kept, "method": "erm"})
             elif not self.is_tuned(arm, records):
                 continue
@@ -169,7 +169,7 @@ class Agenda:
                 choice = self.chosen(arm, rule, records)
                 tuned = {} if choice is None else choice.settings
             for data_seed in dict.fromkeys(data_seed for data_seed, _ in self.plan.draws):
-                for environment in self.facts.tests:
+                for environment in self.plan.tests:
                     made.append(
                         self._job(
                             "limit",
@@ -184,11 +184,11 @@ class Agenda:
         return made
 
     def _data_seed(self, drawn: int | None) -> int | None:
-        return self.facts.data_seed if drawn is None else drawn
+        return self.plan.own_data_seed if drawn is None else drawn
 
     def _job(
         self,
-        kind: str,
+        kind: Literal["trial", "run", "limit"],
         arm: Arm,
         rules: Sequence[str],
         data_seed: int | None,
@@ -197,9 +197,9 @@ class Agenda:
         *,
         trial: int | None = None,
         environment: str | None = None,
-        hopeless: str | None = None,
+        blocked: str | None = None,
     ) -> Job:
-        settings = self.facts.settings(arm, tuned, seed=seed, selection=rules[0]).model_dump()
+        settings = self.plan.settings(arm, tuned, seed=seed, selection=rules[0])
         parts = [kind, arm.name, "+".join(rules)]
         parts += [] if trial is None else [f"trial {trial}"]
         parts += [] if environment is None else [environment]
@@ -217,7 +217,7 @@ class Agenda:
             trial,
             dict(tuned),
             environment,
-            hopeless,
+            blocked,
             *((self.plan.adapt, self.plan.ensemble) if kind == "run" else ()),
         )
 

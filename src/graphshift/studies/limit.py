@@ -13,16 +13,16 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
-from graphshift.estimators import make_model
-from graphshift.estimators.settings import validated
+from graphshift.estimators import recorded_estimator
 from graphshift.studies.jobs import Job
+from graphshift.studies.records import Selected
 
 #: Of the cross-validation on each test graph.
 FOLDS = 5
 
 
 def in_domain(job: Job, data: ShiftDataset) -> dict[str, Any]:
-    """Cross-validates ERM on one test environment's counted nodes; the score is the mean over the folds.
+    """Cross-validates ERM on one test environment's counted nodes; fields of a record, whose score is the folds' mean.
 
     The graph is whole in every fold, and a fold's labels are never seen in its training. The epoch is chosen on a
     fifth of the training folds (rule ``id_val``).
@@ -30,14 +30,14 @@ def in_domain(job: Job, data: ShiftDataset) -> dict[str, Any]:
     environment = next(e for e in data.tests if e.name == job.environment)
     scores, epochs, seconds, steps = [], [], 0.0, 0
     for train, test in folds_of(environment, job.settings["seed"]):
-        model = make_model(validated(job.settings)).fit(train)
+        model = recorded_estimator(job.settings).fit(train)
         scores.append(model.score(test))
         epochs.append(model.best_epoch_)
         seconds, steps = seconds + model.seconds_, steps + len(model.history_)
     mean = fmean(scores)
     return {
         "selections": {
-            "in_domain": {"epoch": fmean(epochs), "score": mean, "val": None, "tests": {environment.name: mean}}
+            "in_domain": Selected(epoch=fmean(epochs), score=mean, val=None, tests={environment.name: mean})
         },
         "folds": scores,
         "majority": {} if environment.majority is None else {environment.name: environment.majority},

@@ -1,4 +1,4 @@
-"""What a study is to do: arms, seeds, trials, rules. All that decides its numbers, and nothing else."""
+"""What a study is to do: arms, seeds, trials, rules. This, and nothing else, decides its numbers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.registry import expected_one_of
 from graphshift.estimators.adaptation import parts_of
 
 #: The rules that can choose epoch and setting in a study: those of ``training`` that score something.
@@ -35,7 +36,7 @@ class Arm:
         name: what to call it in tables.
         settings: the settings in which it differs from the dataset's defaults.
         space: what tuning may choose: for each setting the values to try; None or empty for an arm that is not tuned.
-        baseline: the name of the arm that it is held against; None for the ERM arm of the same backbone.
+        baseline: the name of the arm that it is compared with; None for the ERM arm of the same backbone.
     """
 
     name: str
@@ -54,9 +55,9 @@ class Plan:
         seeds: of the final runs.
         options: of the dataset.
         data_seeds: of a dataset that is made from a ``seed``: the study runs over these; None leaves the data as they
-            are. Arms are tuned on the first.
+            are. Arms are tuned on the data of the first.
         crossed: every data seed with every seed; False pairs the first with the first, the second with the second…
-        trials: how many each arm's tuning gets; 0 tunes nothing.
+        trials: fits of each arm's tuning; 0 tunes nothing.
         repeats: tuning seeds that each setting is tried with. With one, the luckiest setting wins where seeds differ
             more than settings do; with more, fewer settings are tried.
         selections: the rules that choose epoch and setting, of :data:`RULES`; each makes a result of its own.
@@ -97,7 +98,7 @@ class Plan:
                     "many of one as of the other, or leave crossed=True."
                 )
         if unknown := [rule for rule in self.selections if rule not in RULES]:
-            raise GraphshiftError(f"plan: selections has {unknown[0]!r}; expected some of {', '.join(RULES)}.")
+            raise GraphshiftError(f"plan: selections has {unknown[0]!r}; {expected_one_of(unknown[0], list(RULES))}")
         if self.trials < 0:
             raise GraphshiftError(f"plan: trials is {self.trials}; expected 0 (no tuning) or more.")
         if self.repeats < 1:
@@ -114,14 +115,14 @@ class Plan:
     def _check_arm(self, arm: Arm) -> None:
         for name in _RESERVED:
             if name in arm.settings or name in (arm.space or {}):
-                raise GraphshiftError(f"arm {arm.name!r}: {name} is the plan's to set (its `{name}s`); leave it out.")
+                raise GraphshiftError(f"arm {arm.name!r}: {name} is set by the plan (its `{name}s`); leave it out.")
         if both := [name for name in arm.space or {} if name in arm.settings]:
             raise GraphshiftError(f"arm {arm.name!r}: {', '.join(both)} is fixed and also in its space; keep one.")
         for name, values in (arm.space or {}).items():
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
                 raise GraphshiftError(f"arm {arm.name!r}: space: {name} is {values!r}; expected a list of values.")
         if arm.baseline is not None and arm.baseline not in (other.name for other in self.arms):
-            raise GraphshiftError(f"arm {arm.name!r}: baseline is {arm.baseline!r}, and no arm is called that.")
+            raise GraphshiftError(f"arm {arm.name!r}: baseline is {arm.baseline!r}, and no arm has that name.")
 
     @property
     def draws(self) -> list[tuple[int | None, int]]:
@@ -137,7 +138,7 @@ class Plan:
         return next(arm for arm in self.arms if arm.name == name)
 
     def public_options(self) -> dict[str, Any]:
-        """The dataset's options as they are written down: where files lie on this machine is nobody's business."""
+        """The dataset's options as they are written down, without the folders of this machine."""
         kept = {name: value for name, value in self.options.items() if name != "data_dir"}
         plain = {name: _without_folder(value) for name, value in kept.items()}
         found: dict[str, Any] = json.loads(json.dumps(plain, default=str))

@@ -1,4 +1,4 @@
-"""The workers of a study, seen from the study: who is idle, what came back, who died."""
+"""The worker processes of a study: starts them, gives them jobs, collects records, replaces those that died."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from typing import IO, Any, Self
 
 import graphshift
 from graphshift.core.errors import GraphshiftError
+from graphshift.studies.job_runner import failed
 from graphshift.studies.jobs import Job
-from graphshift.studies.work import failed
+from graphshift.studies.records import Record
 
 #: What Python is asked to run; without the working folder on its path, where a `random.py` might lie.
 _WORKER = ("-P", "-m", "graphshift.studies.worker")
 
-#: After so many workers in a row that died before they were ready, something is wrong with all of them.
-_MOST_STILLBORN = 3
+#: After so many workers in a row that ended before they were ready, the study ends.
+_MAX_FAILED_STARTS = 3
 
 
 def cores() -> int:
@@ -80,7 +81,7 @@ class _Worker:
         self.process.wait()
         events.put((self, None))
 
-    def last_words(self) -> str:
+    def exit_reason(self) -> str:
         """How it ended."""
         status = self.process.returncode
         if status is not None and status < 0:
@@ -100,7 +101,7 @@ class _Worker:
 
 
 class Pool:
-    """A number of workers that do the jobs of one dataset.
+    """A number of workers that run the jobs of one dataset.
 
     Args:
         count: how many.
@@ -115,7 +116,7 @@ class Pool:
         self.count = count
         self.events: SimpleQueue[tuple[_Worker, str | None]] = SimpleQueue()
         self.workers: list[_Worker] = []
-        self._stillborn = 0
+        self._failed_starts = 0
 
     def __enter__(self) -> Self:
         return self
@@ -128,41 +129,40 @@ class Pool:
         """The jobs that are under way."""
         return [worker.job for worker in self.workers if worker.job is not None]
 
-    def wants(self, waiting: int) -> int:
+    def idle(self, waiting: int) -> int:
         """How many jobs it can take now. Starts workers, as many as there is work for."""
         busy = len(self.running())
         while len(self.workers) < min(self.count, busy + waiting):
             self.workers.append(_Worker(self.config, self.events))
         return sum(worker.ready and worker.job is None for worker in self.workers)
 
-    def take(self, job: Job) -> None:
+    def start(self, job: Job) -> None:
         """Gives a job to an idle worker."""
         worker = next(worker for worker in self.workers if worker.ready and worker.job is None)
         worker.job = job
         worker.send(job.to_json())
 
-    def wait(self, seconds: float) -> dict[str, Any] | None:
+    def wait(self, seconds: float) -> Record | None:
         """The next record; None if there was none in that time."""
         try:
             worker, line = self.events.get(timeout=seconds)
         except Empty:
             return None
         if line is None:
-            return self._bury(worker)
+            return self._worker_ended(worker)
         if not worker.ready:
-            worker.ready, self._stillborn = True, 0
+            worker.ready, self._failed_starts = True, 0
             return None
         worker.job = None
-        record: dict[str, Any] = json.loads(line)
-        return record
+        return Record.from_json(json.loads(line), where="a worker's answer: ")
 
-    def _bury(self, worker: _Worker) -> dict[str, Any] | None:
-        """A worker is gone: its job has failed, and the next job will start another worker."""
+    def _worker_ended(self, worker: _Worker) -> Record | None:
+        """A worker is gone: its job has failed, and the next job starts another worker."""
         self.workers.remove(worker)
-        words = worker.last_words()
+        reason = worker.exit_reason()
         if not worker.ready:
-            self._stillborn += 1
-            if self._stillborn >= _MOST_STILLBORN:
-                raise GraphshiftError(f"workers cannot be started; the last one {words}.")
+            self._failed_starts += 1
+            if self._failed_starts >= _MAX_FAILED_STARTS:
+                raise GraphshiftError(f"workers cannot be started; the last one {reason}.")
         worker.end()
-        return None if worker.job is None else failed(worker.job, f"the worker that ran it was lost: {words}.")
+        return None if worker.job is None else failed(worker.job, f"the worker that ran it was lost: {reason}.")

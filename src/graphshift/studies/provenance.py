@@ -20,7 +20,7 @@ _PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "optu
 
 
 def session(command: Sequence[str], workers: int, threads: int) -> dict[str, Any]:
-    """One sitting of a study.
+    """One session of a study.
 
     Args:
         command: the words that started it; none from Python.

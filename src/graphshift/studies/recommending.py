@@ -1,24 +1,26 @@
 """Which method, backbone and explorer to use on a dataset: a small fair comparison in the time there is.
 
-Tests choose nothing, here neither: arms are held against each other on the validation environments, as they are, and
-after edits that mislead each model most, each with epoch and setting chosen accordingly. Which of the two to go by is
-for the user to say: will edges mean the same?
+Test labels are never used for selection. Arms are compared on the validation environments, as they are and after
+adversarial edits, each with epoch and setting chosen accordingly. Which of the two counts is for the user to say: will
+edges mean the same on future graphs?
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from graphshift.backbones import BACKBONES
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
-from graphshift.estimators import make_model
-from graphshift.studies.facts import Facts
+from graphshift.estimators import recorded_estimator
 from graphshift.studies.plan import Arm, Plan
+from graphshift.studies.resolved import ResolvedPlan
 from graphshift.studies.running import Study, computing_with
-from graphshift.studies.space import crossed_arms, fits
+from graphshift.studies.space import crossed_arms, uses
 from graphshift.studies.statistics import Difference, compare, share_a_pair
+from graphshift.studies.summary import ArmSummary
 
 #: Explorers that are tried, and what kind of shift each is for.
 EXPLORERS: dict[str, str] = {
@@ -27,15 +29,15 @@ EXPLORERS: dict[str, str] = {
     "features": "features that are spurious, or measured on another scale elsewhere",
 }
 
-#: What arms are held against each other by: a key of a study's rows, and when to go by it.
+#: The scores by which arms are compared (attributes of a study's rows), and when each counts.
 CRITERIA: dict[str, str] = {
-    "val": "If graphs to come differ from training as the validation graphs do",
-    "misled": "If edges may come to mislead",
-    "selection_score": "By held-out training nodes, for there is no validation graph",
+    "val": "If future graphs differ from training as the validation graphs do",
+    "adversarial_val": "If edges may become misleading",
+    "selection_score": "By held-out training nodes, because there is no validation graph",
 }
 
-#: For each the rule that chooses epoch and setting: plain validation would choose models that edits mislead.
-RULES: dict[str, str] = {"val": "val", "misled": "explored", "selection_score": "id_val"}
+#: For each the rule that chooses epoch and setting: plain validation would choose models that edits harm most.
+RULES: dict[str, str] = {"val": "val", "adversarial_val": "explored", "selection_score": "id_val"}
 
 _TIMED = 4  # epochs, the first of which is not counted
 _SAFE = 0.8  # of the budget that is planned for
@@ -62,7 +64,7 @@ class Recommendation:
     Attributes:
         arm: the arm.
         settings: what to give ``graphshift fit``: those of the arm and those that tuning chose.
-        simplest: the arm that was preferred unless another is ahead beyond chance: ERM with the dataset's backbone.
+        simplest: the arm that is preferred unless another is significantly better: ERM with the dataset's backbone.
         difference: of this arm and the simplest; None if it is the simplest.
         reason: in words.
     """
@@ -77,24 +79,24 @@ class Recommendation:
 def candidates(data: ShiftDataset, common: Mapping[str, Any] | None = None) -> list[Arm]:
     """ERM and EERM with each explorer, on the dataset's backbone and on SAGE; and ERM without edges.
 
-    SAGE weighs a node and its neighbours apart, so it can learn to do without them. If the model without edges is
-    ahead, edges mislead.
+    SAGE has separate weights for a node and for its neighbours, so it can learn to ignore them. If the model without
+    edges is ahead, edges are misleading.
 
     Args:
-        data: for whose sake.
-        common: settings that all arms share; a ``backbone`` stands for the dataset's own, and its options go with it;
+        data: the dataset.
+        common: settings that all arms share; a ``backbone`` takes the place of the dataset's own, with its options;
             options of an ``explorer`` go to the arms that have it.
     """
     apart = ("backbone", "backbone_options", "explorer", "explorer_options")
     shared = {name: value for name, value in (common or {}).items() if name not in apart}
     options = {name: value for name, value in (common or {}).items() if name == "backbone_options"}
     own = str((common or {}).get("backbone", data.defaults.get("backbone", "gcn")))
-    useful = [name for name in EXPLORERS if own != "mlp" or name == "features"]  # no edit of edges reaches an MLP
+    useful = [name for name in EXPLORERS if _uses_edges(own) or name == "features"]  # no edit of edges reaches an MLP
     arms = crossed_arms(["erm", "eerm"], [own], useful, common=shared | options)
     if own != "sage":
         arms += crossed_arms(["erm", "eerm"], ["sage"], list(EXPLORERS), common=shared)
-    if own != "mlp":
-        plain = {name: value for name, value in shared.items() if fits(name, "erm", "")}
+    if _uses_edges(own):
+        plain = {name: value for name, value in shared.items() if uses(name, "erm")}
         arms += crossed_arms(["erm"], ["mlp"], [], common=plain)
     explorer = {name: value for name, value in (common or {}).items() if name in ("explorer", "explorer_options")}
     named = explorer.get("explorer", "reinforce")
@@ -103,24 +105,24 @@ def candidates(data: ShiftDataset, common: Mapping[str, Any] | None = None) -> l
     ]
 
 
-def idle_in_all_arms(common: Mapping[str, Any]) -> list[str]:
-    """Settings that mean nothing to any candidate, as another method's: a file may have them for its own fits."""
-    tried = [("erm", ""), *(("eerm", explorer) for explorer in EXPLORERS)]
-    return [name for name in common if not any(fits(name, *arm) for arm in tried)]
+def unused_by_all_arms(common: Mapping[str, Any]) -> list[str]:
+    """Settings that no candidate uses, as another method's: a file may have them for its own fits."""
+    candidates = [("erm", None), *(("eerm", explorer) for explorer in EXPLORERS)]
+    return [name for name in common if not any(uses(name, *arm) for arm in candidates)]
 
 
-def seconds_an_epoch(arms: Sequence[Arm], data: ShiftDataset, facts: Facts, threads: int) -> dict[str, float]:
+def seconds_an_epoch(plan: ResolvedPlan, data: ShiftDataset, threads: int) -> dict[str, float]:
     """What an epoch of each arm takes here, measured on a few, with as many threads as a worker will have.
 
     With as many edits as tuning may try: the budget is to be kept.
     """
     found = {}
-    for arm in arms:
-        most = {name: max(tried) for name, tried in (arm.space or {}).items() if name == "edits_per_node"}
+    for arm in plan.arms:
+        most = {name: max(values) for name, values in (arm.space or {}).items() if name == "edits_per_node"}
         first, *also = _rules(data)
-        settings = facts.settings(arm, {"epochs": _TIMED, **most}, selection=first)
+        settings = plan.settings(arm, {"epochs": _TIMED, **most}, selection=first)
         with computing_with(threads):
-            model = make_model(settings).fit(data.train, data.val, also=also)
+            model = recorded_estimator(settings).fit(data.train, data.val, also=also)
         times = [row["seconds"] for row in model.history_]
         found[arm.name] = (times[-1] - times[0]) / (len(times) - 1)
     return found
@@ -161,28 +163,28 @@ def _rules(data: ShiftDataset) -> tuple[str, ...]:
 
 
 def criteria(study: Study) -> list[str]:
-    """By what arms can be held against each other: :data:`CRITERIA`, as far as there are validation graphs."""
+    """By what arms can be compared: :data:`CRITERIA`, as far as there are validation graphs."""
     return [criterion for criterion, rule in RULES.items() if rule in study.plan.selections]
 
 
 def differences(study: Study, criterion: str) -> dict[str, Difference]:
     """How far each arm is ahead of the simplest by a criterion, pair by pair; by name.
 
-    Edits cannot mislead a model without edges, which says nothing for it: it is left out there.
+    A model without edges is left out after adversarial edits: they cannot change it, which says nothing for it.
     """
     rows = study.rows(RULES[criterion])
-    names = [arm.name for arm in study.plan.arms if any(row["arm"] == arm.name for row in rows)]
+    names = [arm.name for arm in study.plan.arms if any(row.arm == arm.name for row in rows)]
     simplest = study.plan.arms[0].name
     if simplest not in names:
-        raise GraphshiftError(f"{simplest}: no run finished, so there is nothing to hold the others against.")
-    if criterion == "misled":
-        names = [name for name in names if study.facts.settings(study.plan.arm(name)).backbone != "mlp"]
+        raise GraphshiftError(f"{simplest}: no run finished, so there is nothing to compare the others with.")
+    if criterion == "adversarial_val":
+        names = [name for name in names if _uses_edges(study.plan.settings(study.plan.arm(name))["backbone"])]
     others = [name for name in names if name != simplest and share_a_pair(rows, name, simplest)]
     return {name: compare(rows, name, simplest, criterion) for name in others}
 
 
-def beyond_chance(found: Mapping[str, Difference]) -> list[Difference]:
-    """Those that are ahead, after a correction for how many were tried (Holm, 1979): one of many leads by chance."""
+def significant(found: Mapping[str, Difference]) -> list[Difference]:
+    """Those that are ahead, after a correction for the number of comparisons (Holm, 1979)."""
     ordered = sorted(found.values(), key=lambda d: 1.0 if d.p is None else d.p)
     kept = []
     for i, difference in enumerate(ordered):
@@ -193,20 +195,24 @@ def beyond_chance(found: Mapping[str, Difference]) -> list[Difference]:
 
 
 def recommend(study: Study, criterion: str) -> Recommendation:
-    """The arm that is ahead of the simplest beyond chance by a criterion, by most; else the simplest."""
+    """The arm that is significantly ahead of the simplest by a criterion, by most; else the simplest."""
     ahead = differences(study, criterion)
     simplest, rule = study.plan.arms[0].name, RULES[criterion]
-    best = max(beyond_chance(ahead), key=lambda d: d.mean, default=None)
+    best = max(significant(ahead), key=lambda d: d.mean, default=None)
     chosen = best.arm if best else simplest
-    entry = next(a for a in study.summary["arms"] if (a["arm"], a["selection"]) == (chosen, rule))
-    settings = {**study.plan.arm(chosen).settings, **(entry["chosen"] or {}), "selection": rule}
+    entry = next(a for a in study.summary.arms if (a.arm, a.selection) == (chosen, rule))
+    settings = {**study.plan.arm(chosen).settings, **(entry.chosen or {}), "selection": rule}
     return Recommendation(chosen, settings, simplest, best, _reason(chosen, entry, best))
 
 
-def _reason(chosen: str, entry: Mapping[str, Any], best: Difference | None) -> str:
+def _reason(chosen: str, entry: ArmSummary, best: Difference | None) -> str:
     if best is None:
-        return f"{chosen}: nothing is ahead of it beyond chance, and it is the simplest"
-    kind = EXPLORERS.get(entry["explorer"] or "")
-    if entry["backbone"] == "mlp":
-        kind = "edges that mislead: it does without them"
-    return f"{chosen}: ahead of {best.baseline} beyond chance" + (f"; for {kind}" if kind else "")
+        return f"{chosen}: no arm is significantly better, and it is the simplest"
+    kind = EXPLORERS.get(entry.explorer or "")
+    if not _uses_edges(entry.backbone):
+        kind = "misleading edges: it does without them"
+    return f"{chosen}: significantly better than {best.baseline}" + (f"; for {kind}" if kind else "")
+
+
+def _uses_edges(backbone: str) -> bool:
+    return BACKBONES.find(backbone).uses_edges

@@ -16,21 +16,20 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.core.progress import error_console
 from graphshift.core.storage import read_json, write_json
 from graphshift.data.dataset import ShiftDataset
-from graphshift.fitting.fit import locked
-from graphshift.studies.facts import Facts, check, check_data_seeds, load_data
-from graphshift.studies.folder import open_folder, plan_json
-from graphshift.studies.jobs import Agenda, Job
+from graphshift.studies.folder import open_folder, plan_json, study_folder
+from graphshift.studies.job_runner import JobRunner, failed
+from graphshift.studies.jobs import Job, Schedule
 from graphshift.studies.ledger import Ledger
 from graphshift.studies.plan import Plan
 from graphshift.studies.pool import Pool, cores
+from graphshift.studies.progress import ProgressDisplay, StudyProgress, progress_display, seconds_left
 from graphshift.studies.provenance import session
-from graphshift.studies.statistics import flat
-from graphshift.studies.summary import make_summary
-from graphshift.studies.watching import Standing, Watch, seconds_left, watching
-from graphshift.studies.work import Desk, failed
+from graphshift.studies.records import Record, Row, rows_of
+from graphshift.studies.resolved import ResolvedPlan, check_data_seeds, load_data, resolve
+from graphshift.studies.summary import Summary, make_summary
 from graphshift.training.loop import Interrupted
 
-Report = Callable[[dict[str, Any]], None]
+Report = Callable[[Record], None]
 
 
 @dataclass(frozen=True)
@@ -38,20 +37,18 @@ class Study:
     """A plan that has been run.
 
     Attributes:
-        plan: what was to do.
-        facts: what it knows of the dataset.
+        plan: what was to do, with what is known of the dataset.
         records: one for each fit, in the plan's order.
         summary: everything that tables and figures show.
     """
 
-    plan: Plan
-    facts: Facts
-    records: list[dict[str, Any]]
-    summary: dict[str, Any]
+    plan: ResolvedPlan
+    records: list[Record]
+    summary: Summary
 
-    def rows(self, selection: str = "val") -> list[dict[str, Any]]:
+    def rows(self, rule: str = "val") -> list[Row]:
         """The final runs as one selection rule sees them, for :func:`~graphshift.studies.statistics.compare`."""
-        return flat(self.records, selection)
+        return rows_of(self.records, rule)
 
 
 def run_study(
@@ -74,7 +71,7 @@ def run_study(
     Args:
         plan: what to do.
         folder: where ``plan.json``, ``results.jsonl``, ``provenance.json`` and ``summary.json`` go; one that holds
-            this plan is gone on with, one that holds another is refused. None keeps all in memory.
+            this plan is resumed, one that holds another is refused. None keeps all in memory.
         workers: processes that fit at the same time; 0 fits in this process.
         threads: that each computes with; None shares the machine's cores among the workers.
         force: replace the study in the folder.
@@ -90,54 +87,53 @@ def run_study(
     with computing_with(threads):
         with error_console().status(f"{plan.dataset}: reading …") if progress else nullcontext():
             data = load_data(plan.dataset, plan.options, plan.draws[0][0])
-        facts = check(plan, data)
-        agenda = Agenda(plan, facts)
-        folder = None if folder is None else Path(folder)
-        with locked(folder) if folder else nullcontext():
-            written = plan_json(plan, facts, agenda)
-            if folder:
-                open_folder(folder, written, force=force)
-            ledger = Ledger(folder / "results.jsonl" if folder else None)
+        schedule = Schedule(resolve(plan, data))
+        owned = None if folder is None else study_folder(Path(folder))
+        with owned.locked() if owned else nullcontext():
+            if owned:
+                open_folder(owned, plan_json(schedule), force=force)
+            ledger = Ledger(Record, owned.path / "results.jsonl" if owned else None)
             if retry_failed:
                 ledger.forget_failed()
-            sitting = _Sitting(plan, agenda, ledger, workers, threads, report)
-            sessions = _sessions(folder)
-            if sitting.waiting():
+            current = Session(schedule, ledger, workers, threads, report)
+            sessions = _sessions(owned.path / "provenance.json" if owned else None)
+            if current.waiting():
                 sessions.append(session(command, workers, threads))
-                if folder:
-                    write_json(folder / "provenance.json", {"sessions": sessions})
+                if owned:
+                    write_json(owned.path / "provenance.json", {"sessions": sessions})
                 first = data if workers == 0 else None
                 del data  # the workers have their own
-                sitting.run(progress, first)
-            records = [ledger.records[job.id] for job in agenda.jobs(ledger.records)]
-            summary = make_summary(plan, facts, agenda, ledger.records, sessions)
-            if folder:
-                write_json(folder / "summary.json", summary)
-    return Study(plan, facts, records, summary)
+                current.run(progress, first)
+            records = [ledger.records[job.id] for job in schedule.jobs(ledger.records)]
+            summary = make_summary(schedule, ledger.records, sessions)
+            if owned:
+                write_json(owned.path / "summary.json", summary.to_json())
+    return Study(schedule.plan, records, summary)
 
 
-class _Sitting:
+class Session:
     """One session of a study: hands out jobs until there are none."""
 
     def __init__(
-        self, plan: Plan, agenda: Agenda, ledger: Ledger, workers: int, threads: int, report: Report | None
+        self, schedule: Schedule, ledger: Ledger[Record], workers: int, threads: int, report: Report | None
     ) -> None:
-        self.plan, self.agenda, self.ledger = plan, agenda, ledger
+        self.plan, self.schedule, self.ledger = schedule.plan, schedule, ledger
         self.workers, self.threads, self.report = workers, threads, report
         self._jobs: list[Job] | None = None
 
     def waiting(self, running: Sequence[Job] = ()) -> list[Job]:
-        """The jobs that can be run now. Those that cannot ever are recorded as failed."""
+        """The jobs that can be run now. Those that can never be run are recorded as failed."""
         if self._jobs is None:
-            self._jobs = self.agenda.jobs(self.ledger.records)
+            self._jobs = self.schedule.jobs(self.ledger.records)
         under_way = {job.id for job in running}
         found = [job for job in self._jobs if job.id not in self.ledger.records and job.id not in under_way]
         for job in found:
-            if job.hopeless is not None:
-                self.add(failed(job, job.hopeless))
-        return [job for job in found if job.hopeless is None]
+            if job.blocked is not None:
+                self.add(failed(job, job.blocked))
+        return [job for job in found if job.blocked is None]
 
-    def add(self, record: dict[str, Any]) -> None:
+    def add(self, record: Record) -> None:
+        """Keeps a record."""
         self.ledger.add(record)
         self._jobs = None  # its arm may now be tuned, and have runs
         if self.report:
@@ -145,58 +141,57 @@ class _Sitting:
 
     def run(self, progress: bool, data: ShiftDataset | None) -> None:
         """Runs all jobs; Ctrl-C and SIGTERM end it, and what is done is kept."""
-        with watching(self.plan.dataset, enabled=progress) as watch, _stoppable():
+        with progress_display(self.plan.dataset, enabled=progress) as display, _stoppable():
             try:
                 if self.workers == 0:
-                    self._run_here(watch, data)
+                    self._run_here(display, data)
                 else:
-                    self._run_in_workers(watch)
+                    self._run_in_workers(display)
             except KeyboardInterrupt:
-                standing = self.standing()
-                raise Interrupted(
-                    f"stopped with {standing.done} of {standing.total} fits done; they are kept."
-                ) from None
+                now = self.progress()
+                raise Interrupted(f"stopped with {now.done} of {now.total} fits done; they are kept.") from None
 
-    def _run_here(self, watch: Watch | None, data: ShiftDataset | None) -> None:
-        held = {} if data is None else {self.plan.draws[0][0]: data}
-        desk = Desk(self.plan.dataset, self.plan.options, held)
+    def _run_here(self, display: ProgressDisplay | None, data: ShiftDataset | None) -> None:
+        loaded = {} if data is None else {self.plan.draws[0][0]: data}
+        runner = JobRunner(self.plan.dataset, self.plan.options, loaded)
         while waiting := self.waiting():
-            self.show(watch)
-            self.add(desk.do(waiting[0]))
-        self.show(watch)
+            self.show(display)
+            self.add(runner.run(waiting[0]))
+        self.show(display)
 
-    def _run_in_workers(self, watch: Watch | None) -> None:
+    def _run_in_workers(self, display: ProgressDisplay | None) -> None:
         with Pool(self.workers, self.threads, self.plan.dataset, self.plan.options) as pool:
             while (waiting := self.waiting(pool.running())) or pool.running():
-                for job in waiting[: pool.wants(len(waiting))]:
-                    pool.take(job)
-                self.show(watch)
+                for job in waiting[: pool.idle(len(waiting))]:
+                    pool.start(job)
+                self.show(display)
                 record = pool.wait(0.5)
                 if record is not None:
                     self.add(record)
-            self.show(watch)
+            self.show(display)
 
-    def show(self, watch: Watch | None) -> None:
-        if watch is not None:
-            watch.show(self.standing())
+    def show(self, display: ProgressDisplay | None) -> None:
+        """Shows how far it is."""
+        if display is not None:
+            display.show(self.progress())
 
-    def standing(self) -> Standing:
+    def progress(self) -> StudyProgress:
+        """How far it is."""
         records = self.ledger.records
-        jobs = self.agenda.jobs(records) if self._jobs is None else self._jobs
+        jobs = self.schedule.jobs(records) if self._jobs is None else self._jobs
         done = [records[job.id] for job in jobs if job.id in records]
-        left = [(job.kind, job.arm) for job in jobs if job.id not in records]
-        left += self.agenda.unknown(records)
+        left = [(str(job.kind), job.arm) for job in jobs if job.id not in records]
+        left += self.schedule.expected(records)
         seconds = seconds_left(done, left, max(self.workers, 1))
-        return Standing(len(done), sum(r["status"] == "failed" for r in done), len(done) + len(left), seconds)
+        return StudyProgress(len(done), sum(not record.ok for record in done), len(done) + len(left), seconds)
 
 
-def _sessions(folder: Path | None) -> list[dict[str, Any]]:
-    path = folder / "provenance.json" if folder else None
+def _sessions(path: Path | None) -> list[dict[str, Any]]:
     if path is None or not path.exists():
         return []
     content = read_json(path)
     if not isinstance(content, Mapping) or not isinstance(content.get("sessions"), list):
-        raise GraphshiftError(f"{path}: field `sessions` is missing; the file is damaged. Remove it to go on.")
+        raise GraphshiftError(f"{path}: field `sessions` is missing; the file is damaged. Remove it to continue.")
     return list(content["sessions"])
 
 
@@ -213,7 +208,7 @@ def computing_with(threads: int) -> Iterator[None]:
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
-    """SIGTERM stops a study as Ctrl-C does: workers are ended and the message says how to go on."""
+    """SIGTERM stops a study as Ctrl-C does: workers are ended and the message says how to resume."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -6,43 +6,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.estimators.settings import OWNERS, Settings, idle_settings
+from graphshift.core.hparams import hparams_of
+from graphshift.core.registry import expected_one_of
+from graphshift.estimators.base import DEFAULT_METHOD, METHODS
+from graphshift.estimators.settings import has_setting, methods_with, setting_names
 from graphshift.studies.plan import Arm
 
-#: The paper's search space (Appendix on implementation details): the same learning rates for all methods.
-PAPER_SPACE: dict[str, tuple[Any, ...]] = {
-    "lr": (0.0001, 0.0002, 0.001, 0.005, 0.01),
-    "explorer_lr": (0.0001, 0.001, 0.005, 0.01),
-    "beta": (0.2, 0.5, 1.0, 2.0, 3.0),
-    "edits_per_node": (1, 5, 10),
-    "inner_steps": (1, 5),
-}
-
-#: What the other methods have to tune beside the learning rate; ranges as in their papers and DomainBed.
-METHOD_SPACES: dict[str, dict[str, tuple[Any, ...]]] = {
-    "irm": {"penalty": (1.0, 10.0, 100.0, 1000.0), "anneal": (0.0, 0.1, 0.5)},
-    "vrex": {"penalty": (1.0, 10.0, 100.0, 1000.0), "anneal": (0.0, 0.1, 0.5)},
-    "groupdro": {"group_lr": (0.001, 0.01, 0.1, 1.0)},
-    "mixup": {"mix": (0.1, 0.2, 1.0, 2.0)},
-    "coral": {"penalty": (0.01, 0.1, 1.0, 10.0)},
-    "dann": {"penalty": (0.01, 0.1, 1.0, 10.0)},
-    "srgnn": {"penalty": (0.01, 0.1, 1.0, 10.0)},
-}
-
-#: What makes an arm is not tuned within one.
+#: Settings that differ between arms or runs; they cannot be tuned within an arm.
 _MAKES_AN_ARM = ("method", "backbone", "explorer", "seed", "selection")
 
 
-def fits(name: str, method: str, explorer: str) -> bool:
-    """Whether a setting means something to a method with an explorer."""
-    return name not in idle_settings(method, explorer)
+def uses(name: str, method: str, explorer: str | None = None) -> bool:
+    """Whether a method, with an explorer where one is given, uses a setting."""
+    return has_setting(name, {"method": method} | ({"explorer": explorer} if explorer else {}))
 
 
-def paper_space(settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """The part of the paper's space that fits an arm's settings and that they leave open, and its method's own."""
-    method, explorer = settings.get("method", "eerm"), settings.get("explorer", "reinforce")
-    whole = {**PAPER_SPACE, **METHOD_SPACES.get(method, {})}
-    return {n: v for n, v in whole.items() if fits(n, method, explorer) and n not in settings}
+def paper_space(settings: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
+    """The search values of an arm's method, for those hyper-parameters that it uses and that its settings leave open.
+
+    EERM's are the paper's (appendix on implementation details); all methods have the same learning rates.
+    """
+    about = hparams_of(METHODS.find(settings.get("method", DEFAULT_METHOD)))
+    return {n: one.search for n, one in about.items() if one.search and n not in settings and has_setting(n, settings)}
 
 
 def crossed_arms(
@@ -59,7 +44,7 @@ def crossed_arms(
         methods: ``"erm"``, ``"eerm"`` and so on.
         backbones: by name; None for the one that the dataset prefers.
         explorers: by name; each is an arm of its own for ``"eerm"``.
-        common: settings that all arms share; those that mean nothing to an arm are left out of it.
+        common: settings that all arms share; an arm that does not use one does without it.
         space: by method, from :func:`space_from_table`; None for the paper's.
     """
     common = common or {}
@@ -68,20 +53,20 @@ def crossed_arms(
     for backbone in backbones or (None,):
         for method in methods:
             for explorer in explorers if method == "eerm" else (None,):
-                own = {n: v for n, v in common.items() if fits(n, method, explorer or "")}
+                own = {n: v for n, v in common.items() if uses(n, method, explorer)}
                 used |= own.keys()
                 settings: dict[str, Any] = {"method": method}
                 settings |= {"backbone": backbone} if backbone else {}
                 settings |= {"explorer": explorer} if explorer else {}
                 settings |= own
                 if space is None:
-                    tried: Mapping[str, Sequence[Any]] = paper_space(settings)
+                    searched: Mapping[str, Sequence[Any]] = paper_space(settings)
                 else:
-                    tried = {n: v for n, v in space[method].items() if fits(n, method, explorer or "")}
+                    searched = {n: v for n, v in space[method].items() if uses(n, method, explorer)}
                 name = f"{method.upper()} {explorer}" if explorer else method.upper()
-                arms.append(Arm(f"{name}, {backbone}" if backbone else name, settings, tried))
-    if idle := [name for name in common if name not in used]:
-        raise GraphshiftError(f"{', '.join(idle)}: means nothing to any of the arms; leave it out.")
+                arms.append(Arm(f"{name}, {backbone}" if backbone else name, settings, searched))
+    if unused := [name for name in common if name not in used]:
+        raise GraphshiftError(f"{', '.join(unused)}: no arm uses it; leave it out.")
     return arms
 
 
@@ -96,28 +81,29 @@ def space_from_table(
         methods: that the study has.
         where: what to put before messages, such as the file's name.
     """
-    known = Settings.model_fields
-    methods_known = ("erm", "eerm", *METHOD_SPACES)
+    known = setting_names()
     shared = {name: values for name, values in table.items() if not isinstance(values, Mapping)}
     found: dict[str, dict[str, list[Any]]] = {}
     for name, values in table.items():
-        if isinstance(values, Mapping) and name not in methods_known:
-            raise GraphshiftError(f"{where}[{name}]: expected a method's table, as [eerm], or lists by setting.")
+        if isinstance(values, Mapping) and name not in METHODS:
+            raise GraphshiftError(f"{where}[{name}] is not a method's table; {expected_one_of(name, list(METHODS))}")
     for method in methods:
         own = table.get(method, {})
         for name, values in {**shared, **own}.items():
             place = f"{where}[{method}] " if name in own else where
             if name not in known:
-                raise GraphshiftError(f"{place}{name} is not a setting; the settings are {', '.join(known)}.")
+                raise GraphshiftError(f"{place}{name} is not a setting; {expected_one_of(name, known)}")
             if name in _MAKES_AN_ARM:
-                raise GraphshiftError(f"{place}{name} makes arms and is not tuned within one; leave it out.")
+                raise GraphshiftError(
+                    f"{place}{name} differs between arms or runs and is not tuned within an arm; leave it out."
+                )
             if not isinstance(values, list) or not values:
                 raise GraphshiftError(f"{place}{name} is {values!r}; expected a list of values, as [0.001, 0.01].")
             if not all(isinstance(value, str | int | float) for value in values):
                 raise GraphshiftError(f"{place}{name} is {values!r}; expected numbers, words, true or false.")
-            if not fits(name, method, "reinforce"):
+            if not uses(name, method):
                 raise GraphshiftError(
-                    f"{place}{name} means nothing to method {method}; put it under [{OWNERS[name][0]}]."
+                    f"{place}{name} is not used by method {method}; put it under [{methods_with(name)[0]}]."
                 )
         found[method] = {**shared, **own}
     return found

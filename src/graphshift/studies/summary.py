@@ -1,195 +1,354 @@
-"""All that a study found, as plain values: tables, figures and pages are made from this and from the ledger."""
+"""All that a study found: tables, figures and pages are made from this and from the ledger."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from statistics import fmean
 from typing import Any
 
 from graphshift._version import __version__
 from graphshift.data.metrics import METRICS
-from graphshift.studies.facts import Facts
-from graphshift.studies.gap import closed, limits_of
-from graphshift.studies.jobs import Agenda, Records
-from graphshift.studies.plan import NOT_ALLOWED, Arm, Plan
-from graphshift.studies.statistics import Difference, compare, flat, share_a_pair, spread, variant_name
-from graphshift.studies.tuning import tried
+from graphshift.studies.gap import GapClosed, Limit, closed, limits_of
+from graphshift.studies.jobs import Records, Schedule
+from graphshift.studies.plan import NOT_ALLOWED, Arm
+from graphshift.studies.records import Record, Row, Stored, rows_of, variant_name
+from graphshift.studies.resolved import ResolvedPlan
+from graphshift.studies.statistics import Difference, Spread, compare, share_a_pair, spread
+from graphshift.studies.tuning import by_setting
 
 
-def make_summary(
-    plan: Plan, facts: Facts, agenda: Agenda, records: Records, sessions: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A selection rule of a study: its name, whether a result may rest on it, and what to say beside it if not."""
+
+    rule: str
+    allowed: bool
+    note: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count:
+    """How many fits finished, and how many failed."""
+
+    done: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Differences:
+    """An arm's paired differences to its baseline, in the mean and in the worst test score."""
+
+    mean_test: Difference | None = None
+    worst_test: Difference | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmSummary:
+    """What is known of an arm, as it is or as a variant, by one selection rule.
+
+    Attributes:
+        arm: its name in tables.
+        ensemble: members; 1 for single models.
+        adapt: the way of using the unlabelled tests; None for none.
+        refused: how often ``adapt`` was not used, as unsafe.
+        method, backbone, explorer: of the arm; None for the explorer of a method without.
+        selection: the rule, and whether it is ``allowed``.
+        baseline: the name of what it is compared with; None for a baseline itself.
+        runs, failed: final runs that finished and that did not.
+        val, mean_test, worst_test, environments: scores over runs; ``environments`` by test environment.
+        difference: to the baseline.
+        chosen, chosen_score, chosen_trials: the tuned setting, its mean score and how many trials that is a mean of;
+            None if all trials failed.
+        trials: of the arm's tuning.
+        best_epoch, seconds_per_epoch, variance: means over runs.
+        peak_rss_mb: the most memory that a run took.
+        gap_closed: of the way from the baseline to the in-domain limit; None where that cannot be said.
+    """
+
+    arm: str
+    ensemble: int = 1
+    adapt: str | None = None
+    refused: int = 0
+    method: str
+    backbone: str
+    explorer: str | None
+    selection: str
+    allowed: bool
+    baseline: str | None
+    runs: int
+    failed: int
+    val: Spread
+    mean_test: Spread
+    worst_test: Spread
+    environments: dict[str, Spread]
+    difference: Differences
+    chosen: dict[str, Any] | None
+    chosen_score: float | None
+    chosen_trials: int | None
+    trials: int
+    best_epoch: float | None
+    seconds_per_epoch: float | None
+    peak_rss_mb: float | None
+    variance: float | None
+    gap_closed: GapClosed | None
+
+    @property
+    def is_variant(self) -> bool:
+        """Whether these are another entry's runs, scored as an ensemble or with the tests in use."""
+        return self.adapt is not None or self.ensemble > 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedSetting:
+    """A setting that tuning tried for an arm: its scores by one rule, and whether the rule chose it."""
+
+    arm: str
+    selection: str
+    settings: dict[str, Any]
+    score: float | None
+    scores: list[float]
+    trials: int
+    failed: int
+    chosen: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What a comparison shows, as a sentence."""
+
+    arm: str
+    selection: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """A fit that failed, and why."""
+
+    id: str
+    kind: str
+    arm: str
+    reason: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary(Stored):
+    """A study's results.
+
+    Attributes:
+        format: of the file; version: of graphshift.
+        dataset, options, metric, higher_is_better: what was scored, and how.
+        tests: the names of the test environments.
+        seeds, data_seeds, tuning_seeds: that were used.
+        trials, repeats: of tuning.
+        selections: the selection rules.
+        counts: fits by kind.
+        arms: each arm by each rule.
+        limits: the in-domain limit of each backbone.
+        majority: the share of the largest class in each test environment.
+        tuning: every setting that was tried.
+        findings: a sentence for each comparison.
+        failed: every fit that failed.
+        provenance: the sessions (``provenance.session``).
+    """
+
+    format: int
+    version: str
+    dataset: str
+    options: dict[str, Any]
+    metric: str
+    higher_is_better: bool
+    tests: list[str]
+    seeds: list[int]
+    data_seeds: list[int] | None
+    tuning_seeds: list[int]
+    trials: int
+    repeats: int = 1
+    selections: list[Rule]
+    counts: dict[str, Count]
+    arms: list[ArmSummary]
+    limits: dict[str, Limit]
+    majority: dict[str, float]
+    tuning: list[TunedSetting]
+    findings: list[Finding]
+    failed: list[Failure]
+    provenance: list[dict[str, Any]]
+
+    def of_rule(self, rule: str) -> list[ArmSummary]:
+        """The arms by one rule."""
+        return [arm for arm in self.arms if arm.selection == rule]
+
+    def arm_names(self) -> list[str]:
+        """The names of all arms and variants, each once."""
+        return list(dict.fromkeys(arm.arm for arm in self.arms))
+
+
+def make_summary(schedule: Schedule, records: Records, sessions: Sequence[dict[str, Any]]) -> Summary:
     """Summarises a study whose jobs are all done.
 
     Args:
-        plan: what was to do.
-        facts: of the dataset.
-        agenda: the plan's jobs.
+        schedule: the plan's jobs.
         records: of the ledger; those of no job are left aside.
         sessions: where the results come from.
     """
-    jobs = agenda.jobs(records)
-    own = [records[job.id] for job in jobs]
+    plan = schedule.plan
+    own = [records[job.id] for job in schedule.jobs(records)]
     limits = limits_of(own)
     arms, findings = [], []
-    for selection in plan.selections:
-        rows = flat(own, selection)
+    for rule in plan.selections:
+        rows = rows_of(own, rule)
         for arm in plan.arms:
             for members, way in product(dict.fromkeys((1, plan.ensemble)), (None, *plan.adapt)):
-                if way is not None and not any(row["arm"] == variant_name(arm.name, members, way) for row in rows):
-                    continue  # its backbone has no means for it
-                entry = _arm(plan, facts, agenda, records, arm, selection, rows, members, way)
-                entry["gap_closed"] = _gap(entry, rows, limits, facts) if plan.in_domain else None
+                if way is not None and not any(row.arm == variant_name(arm.name, members, way) for row in rows):
+                    continue  # its backbone cannot be adapted that way
+                entry = _arm(schedule, records, arm, rule, rows, members, way, limits)
                 arms.append(entry)
-                findings += _sentences(entry, facts, plan)
-    return {
-        "format": 1,
-        "version": __version__,
-        "dataset": plan.dataset,
-        "options": plan.public_options(),
-        "metric": facts.metric,
-        "higher_is_better": facts.higher_is_better,
-        "tests": facts.tests,
-        "seeds": list(plan.seeds),
-        "data_seeds": list(plan.data_seeds) if plan.data_seeds else None,
-        "tuning_seeds": sorted({t.seed for trials in agenda.trials.values() for t in trials}),
-        "trials": plan.trials,
-        "repeats": plan.repeats,
-        "selections": [
-            {"rule": rule, "allowed": rule != "oracle", "note": NOT_ALLOWED if rule == "oracle" else None}
+                findings += _sentences(entry, plan)
+    return Summary(
+        format=1,
+        version=__version__,
+        dataset=plan.dataset,
+        options=plan.public_options(),
+        metric=plan.metric,
+        higher_is_better=plan.higher_is_better,
+        tests=plan.tests,
+        seeds=list(plan.seeds),
+        data_seeds=list(plan.data_seeds) if plan.data_seeds else None,
+        tuning_seeds=sorted({t.seed for trials in schedule.trials.values() for t in trials}),
+        trials=plan.trials,
+        repeats=plan.repeats,
+        selections=[
+            Rule(rule=rule, allowed=rule != "oracle", note=NOT_ALLOWED if rule == "oracle" else None)
             for rule in plan.selections
         ],
-        "counts": _counts(own),
-        "arms": arms,
-        "limits": limits,
-        "majority": _majority(own, facts),
-        "tuning": _tuning(plan, agenda, records),
-        "findings": findings,
-        "failed": [{key: r[key] for key in ("id", "kind", "arm", "reason")} for r in own if r["status"] == "failed"],
-        "provenance": list(sessions),
-    }
+        counts=_counts(own),
+        arms=arms,
+        limits=limits,
+        majority=_majority(own, plan.tests),
+        tuning=_tuning(schedule, records),
+        findings=findings,
+        failed=[Failure(id=r.id, kind=r.kind, arm=r.arm, reason=r.reason) for r in own if not r.ok],
+        provenance=list(sessions),
+    )
 
 
 def _arm(
-    plan: Plan,
-    facts: Facts,
-    agenda: Agenda,
+    schedule: Schedule,
     records: Records,
     arm: Arm,
-    selection: str,
-    rows: Sequence[Mapping[str, Any]],
+    rule: str,
+    rows: Sequence[Row],
     members: int,
     way: str | None,
-) -> dict[str, Any]:
-    settings, baseline, name = facts.settings(arm), facts.baseline(plan, arm), variant_name(arm.name, members, way)
-    # Like is held against like; ERM's own ensembles, and ERM with the tests in use, against ERM as it is.
-    there = {row["arm"] for row in rows}
+    limits: dict[str, Limit],
+) -> ArmSummary:
+    plan, name = schedule.plan, variant_name(arm.name, members, way)
+    settings, baseline = plan.settings(arm), plan.baseline(arm)
+    # Like is compared with like; ERM's own ensembles, and ERM with the tests in use, with ERM as it is.
+    there = {row.arm for row in rows}
     against = None if baseline is None else baseline.name
     if baseline is not None and (alike := variant_name(baseline.name, members, way)) in there:
         against = alike
     elif baseline is None and name != arm.name:
         against = arm.name
-    own = [row for row in rows if row["arm"] == name]
-    chosen = agenda.chosen(arm, selection, records)
-    differences: dict[str, Difference | None] = {"mean": None, "worst": None}
+    own = [row for row in rows if row.arm == name]
+    chosen = schedule.chosen(arm, rule, records)
+    difference = Differences()
     if against is not None and share_a_pair(rows, name, against):
-        differences = {key: compare(rows, name, against, key) for key in differences}
-    return {
-        "arm": name,
-        "ensemble": members,
-        "adapt": way,
-        "refused": sum(len(row["refused"]) for row in own),
-        "method": settings.method,
-        "backbone": settings.backbone,
-        "explorer": settings.explorer if settings.method == "eerm" else None,
-        "selection": selection,
-        "allowed": selection != "oracle",
-        "baseline": against,
-        "runs": len(own),
-        "failed": len(plan.draws) - len(own),
-        "val": spread([row["val"] for row in own]),
-        "mean_test": spread([row["mean"] for row in own]),
-        "worst_test": spread([row["worst"] for row in own]),
-        "environments": {name: spread([row["tests"][name] for row in own]) for name in facts.tests},
-        "difference": {f"{k}_test": None if d is None else asdict(d) for k, d in differences.items()},
-        "chosen": None if chosen is None else dict(chosen.settings),
-        "chosen_score": None if chosen is None else chosen.score,
-        "chosen_trials": None if chosen is None else chosen.trials,
-        "trials": len(agenda.trials[arm.name]),
-        "best_epoch": spread([row["best_epoch"] for row in own])["mean"],
-        "seconds_per_epoch": spread([row["seconds_per_epoch"] for row in own])["mean"],
-        "peak_rss_mb": max((row["peak_rss_mb"] for row in own if row["peak_rss_mb"] is not None), default=None),
-        "variance": spread([row["variance"] for row in own])["mean"],
-    }
-
-
-def _gap(
-    entry: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], limits: Mapping[str, Any], facts: Facts
-) -> dict[str, Any] | None:
-    """The share of the distance from the baseline to the in-domain limit; the baseline itself has none."""
-    if entry["baseline"] is None or entry["mean_test"]["mean"] is None or entry["backbone"] not in limits:
-        return None
-    limit = limits[entry["backbone"]]
-    if set(limit["environments"]) != set(facts.tests):  # some of its fits failed
-        return None
-    theirs = [row["mean"] for row in rows if row["arm"] == entry["baseline"]]
-    if not theirs:
-        return None
-    return closed(
-        entry["mean_test"]["mean"], theirs, limit["mean"], limit["error"], higher_is_better=facts.higher_is_better
+        difference = Differences(
+            mean_test=compare(rows, name, against, "mean"), worst_test=compare(rows, name, against, "worst")
+        )
+    mean_test = spread([row.mean for row in own])
+    theirs = [row.mean for row in rows if row.arm == against]
+    return ArmSummary(
+        arm=name,
+        ensemble=members,
+        adapt=way,
+        refused=sum(len(row.refused) for row in own),
+        method=settings["method"],
+        backbone=settings["backbone"],
+        explorer=settings.get("explorer"),
+        selection=rule,
+        allowed=rule != "oracle",
+        baseline=against,
+        runs=len(own),
+        failed=len(plan.draws) - len(own),
+        val=spread([row.val for row in own]),
+        mean_test=mean_test,
+        worst_test=spread([row.worst for row in own]),
+        environments={test: spread([row.tests[test] for row in own]) for test in plan.tests},
+        difference=difference,
+        chosen=None if chosen is None else dict(chosen.settings),
+        chosen_score=None if chosen is None else chosen.score,
+        chosen_trials=None if chosen is None else chosen.trials,
+        trials=len(schedule.trials[arm.name]),
+        best_epoch=spread([row.best_epoch for row in own]).mean,
+        seconds_per_epoch=spread([row.record.seconds_per_epoch for row in own]).mean,
+        peak_rss_mb=max((mb for row in own if (mb := row.record.peak_rss_mb) is not None), default=None),
+        variance=spread([row.record.variance for row in own]).mean,
+        gap_closed=_gap(mean_test.mean, theirs, limits.get(settings["backbone"]), plan) if plan.in_domain else None,
     )
 
 
-def _sentences(entry: Mapping[str, Any], facts: Facts, plan: Plan) -> list[dict[str, Any]]:
-    """Who is ahead, in words, for both scores."""
-    metric = METRICS.find(facts.metric)
-    rule = entry["selection"] + ("" if entry["allowed"] else f" ({NOT_ALLOWED})")
+def _gap(mean: float | None, baseline: Sequence[float], limit: Limit | None, plan: ResolvedPlan) -> GapClosed | None:
+    """The share of the distance from the baseline to the in-domain limit; the baseline itself has none."""
+    if mean is None or not baseline or limit is None:
+        return None
+    if set(limit.environments) != set(plan.tests):  # some of its fits failed
+        return None
+    return closed(mean, baseline, limit.mean, limit.error, higher_is_better=plan.higher_is_better)
+
+
+def _sentences(entry: ArmSummary, plan: ResolvedPlan) -> list[Finding]:
+    """Which is ahead, in words, for both scores."""
+    metric = METRICS.find(plan.metric)
+    rule = entry.selection + ("" if entry.allowed else f" ({NOT_ALLOWED})")
     prefix = "" if plan.selections == ("val",) else f"By {rule}: "
-    found = []
-    for difference in entry["difference"].values():
-        if difference is not None:
-            text = Difference(**difference).sentence(metric.scale, metric.unit)
-            found.append({"arm": entry["arm"], "selection": entry["selection"], "text": prefix + text})
+    return [
+        Finding(arm=entry.arm, selection=entry.selection, text=prefix + difference.sentence(metric.scale, metric.unit))
+        for difference in (entry.difference.mean_test, entry.difference.worst_test)
+        if difference is not None
+    ]
+
+
+def _counts(records: Sequence[Record]) -> dict[str, Count]:
+    found = {}
+    for kind in ("trial", "run", "limit"):
+        own = [record.ok for record in records if record.kind == kind]
+        found[kind] = Count(done=sum(own), failed=len(own) - sum(own))
     return found
 
 
-def _counts(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    counts = {kind: {"done": 0, "failed": 0} for kind in ("trial", "run", "limit")}
-    for record in records:
-        counts[record["kind"]]["done" if record["status"] == "ok" else "failed"] += 1
-    return counts
-
-
-def _majority(records: Sequence[Mapping[str, Any]], facts: Facts) -> dict[str, float]:
+def _majority(records: Sequence[Record], tests: Sequence[str]) -> dict[str, float]:
     """The share of the largest class in each test environment, over the data seeds."""
     found: dict[str, dict[Any, float]] = {}
     for record in records:
-        for name, share in record["majority"].items():
-            found.setdefault(name, {})[record["data_seed"]] = share
-    return {name: fmean(found[name].values()) for name in facts.tests if name in found}
+        for name, share in record.majority.items():
+            found.setdefault(name, {})[record.data_seed] = share
+    return {name: fmean(found[name].values()) for name in tests if name in found}
 
 
-def _tuning(plan: Plan, agenda: Agenda, records: Records) -> list[dict[str, Any]]:
+def _tuning(schedule: Schedule, records: Records) -> list[TunedSetting]:
     """Every setting that was tried, with its mean score by each rule, and whether it was chosen."""
     found = []
-    for arm in plan.arms:
-        for selection in plan.selections:
-            scores = agenda.scores(arm, selection, records)
-            chosen = agenda.chosen(arm, selection, records)
-            for trials in tried(agenda.trials[arm.name]):
+    for arm in schedule.plan.arms:
+        for rule in schedule.plan.selections:
+            scores = schedule.scores(arm, rule, records)
+            chosen = schedule.chosen(arm, rule, records)
+            for trials in by_setting(schedule.trials[arm.name]):
                 got = [score for trial in trials if (score := scores[trial.number]) is not None]
                 found.append(
-                    {
-                        "arm": arm.name,
-                        "selection": selection,
-                        "settings": dict(trials[0].settings),
-                        "score": fmean(got) if got else None,
-                        "scores": got,
-                        "trials": len(trials),
-                        "failed": len(trials) - len(got),
-                        "chosen": chosen is not None and dict(chosen.settings) == dict(trials[0].settings),
-                    }
+                    TunedSetting(
+                        arm=arm.name,
+                        selection=rule,
+                        settings=dict(trials[0].settings),
+                        score=fmean(got) if got else None,
+                        scores=got,
+                        trials=len(trials),
+                        failed=len(trials) - len(got),
+                        chosen=chosen is not None and dict(chosen.settings) == dict(trials[0].settings),
+                    )
                 )
     return found

@@ -52,8 +52,8 @@ def propose(
 
     Optuna draws settings from the grid without replacement, in an order of its own that is always the same. So trials
     may run in any order, on any number of workers, and be killed and repeated. A space with fewer settings than
-    trials is gone through again with the next tuning seed: a method with little to tune gets the same budget, spent
-    on better estimates.
+    trials is tried again with the next tuning seed: a method with little to tune gets the same budget, spent on
+    better estimates.
 
     Args:
         space: for each setting the values to try.
@@ -92,7 +92,7 @@ def _drawn(space: Mapping[str, Sequence[Any]], count: int) -> list[dict[str, Any
     return [{name: params[name] for name in space} for params in asked]
 
 
-def tried(trials: Sequence[Trial]) -> list[list[Trial]]:
+def by_setting(trials: Sequence[Trial]) -> list[list[Trial]]:
     """Trials of the same setting together, in order of their first."""
     together: dict[str, list[Trial]] = {}
     for trial in trials:
@@ -115,7 +115,7 @@ def choose(trials: Sequence[Trial], scores: Mapping[int, float | None], *, highe
     """
     sign = 1 if higher_is_better else -1
     candidates = []
-    for own in tried(trials):
+    for own in by_setting(trials):
         found = [score for trial in own if (score := scores[trial.number]) is not None]
         if found:
             candidates.append(

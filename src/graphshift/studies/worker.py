@@ -16,7 +16,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Reads the first line (dataset, options, threads), says that it is ready, then does job after job."""
+    """Reads the first line (dataset, options, threads), says that it is ready, then runs job after job."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else prints must not end up among the answers
     lines: SimpleQueue[str] = SimpleQueue()
@@ -25,20 +25,20 @@ def main() -> None:
 
     import torch
 
+    from graphshift.studies.job_runner import JobRunner
     from graphshift.studies.jobs import Job
-    from graphshift.studies.work import Desk
 
     torch.set_num_threads(config["threads"])
-    warnings.simplefilter("ignore")  # the study itself has shown what there is to say about the data
+    warnings.simplefilter("ignore")  # the study itself has shown the warnings about the data
 
     def answer(content: dict[str, Any]) -> None:
         answers.write(json.dumps(content, allow_nan=False) + "\n")
         answers.flush()
 
-    desk = Desk(config["dataset"], config["options"])
+    runner = JobRunner(config["dataset"], config["options"])
     answer({"ready": True})
     while True:
-        answer(desk.do(Job(**json.loads(lines.get()))))
+        answer(runner.run(Job(**json.loads(lines.get()))).to_json())
 
 
 def _listen(lines: SimpleQueue[str]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.lab.demo.demo import ARMS, run_demo
+from graphshift.studies import Record, rows_of
 
 DATASETS = ("planted", "planted-structure")
 
@@ -54,7 +55,10 @@ def test_an_earlier_demo_is_left_alone_unless_forced(
         run_demo(folder, seeds=2, nodes=60, epochs=1)
     assert (folder / "results.json").read_bytes() == before
     # The fits were made once; the second demo only says them again.
-    monkeypatch.setattr("graphshift.lab.demo.demo._fit_all", lambda dataset, *_: content[dataset]["records"])
+    monkeypatch.setattr(
+        "graphshift.lab.demo.demo._fit_all",
+        lambda dataset, *_: rows_of([Record.from_json(r) for r in content[dataset]["records"]], "val"),
+    )
     capsys.readouterr()
     run_demo(folder, seeds=2, nodes=60, epochs=2, force=True)
     output = capsys.readouterr()
@@ -73,6 +77,9 @@ def test_a_terminal_gets_a_bar(
 ) -> None:
     folder, content = shown
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    monkeypatch.setattr("graphshift.lab.demo.demo._fit_all", lambda dataset, *_: content[dataset]["records"])
+    monkeypatch.setattr(
+        "graphshift.lab.demo.demo._fit_all",
+        lambda dataset, *_: rows_of([Record.from_json(r) for r in content[dataset]["records"]], "val"),
+    )
     run_demo(folder, seeds=2, nodes=60, epochs=2, force=True, as_json=True)
     assert "fits" in capsys.readouterr().err

@@ -9,19 +9,23 @@ import pytest
 from matplotlib.figure import Figure
 
 from graphshift.lab.demo.figure import draw_demo
+from graphshift.studies import Row
+from tiny_studies import row
 
 
-def records(
-    metric: str = "accuracy", *, arms: tuple[str, ...] = ("ERM", "EERM"), seeds: int = 2
-) -> list[dict[str, Any]]:
-    made = []
-    for a, arm in enumerate(arms):
-        for seed in range(seeds):
-            tests = {"T1": 0.5 + 0.1 * a + 0.02 * seed, "T2": 0.3 + 0.1 * a + 0.04 * seed}
-            mean, worst = sum(tests.values()) / 2, min(tests.values())
-            record = {"arm": arm, "seed": seed, "metric": metric, "tests": tests, "mean": mean, "worst": worst}
-            made.append(record | {"majority": {} if metric == "mse" else {"T1": 0.25, "T2": 0.35}})
-    return made
+def rows(metric: str = "accuracy", *, arms: tuple[str, ...] = ("ERM", "EERM"), seeds: int = 2) -> list[Row]:
+    majority = {} if metric == "mse" else {"T1": 0.25, "T2": 0.35}
+    return [
+        row(
+            arm,
+            {"T1": 0.5 + 0.1 * a + 0.02 * seed, "T2": 0.3 + 0.1 * a + 0.04 * seed},
+            seed=seed,
+            metric=metric,
+            majority=majority,
+        )
+        for a, arm in enumerate(arms)
+        for seed in range(seeds)
+    ]
 
 
 @pytest.fixture
@@ -39,7 +43,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
 
 
 def test_every_arm_is_drawn_with_its_means(drawn: list[Figure], tmp_path: Path) -> None:
-    draw_demo(records(), tmp_path / "study.png", title="a title")
+    draw_demo(rows(), tmp_path / "study.png", title="a title")
     assert (tmp_path / "study.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "study.png").stat().st_size > 5000
     (figure,) = drawn
@@ -51,12 +55,12 @@ def test_every_arm_is_drawn_with_its_means(drawn: list[Figure], tmp_path: Path) 
     assert figure.get_suptitle() == "a title"
     assert left.get_ylabel() == "accuracy (%)"
     points = sorted(float(y) for c in right.collections if hasattr(c, "get_offsets") for _, y in c.get_offsets() if y)
-    expected = sorted(100 * r[key] for r in records() for key in ("mean", "worst"))
+    expected = sorted(100 * score for r in rows() for score in (r.mean, r.worst))
     assert all(any(abs(point - e) < 1e-6 for point in points) for e in expected)
 
 
 def test_regression_and_one_seed_are_drawn_too(drawn: list[Figure], tmp_path: Path) -> None:
-    draw_demo(records("mse", seeds=1), tmp_path / "study.svg", title="errors")
+    draw_demo(rows("mse", seeds=1), tmp_path / "study.svg", title="errors")
     assert "<svg" in (tmp_path / "study.svg").read_text()
     left = drawn[0].axes[0]
     lines = {str(line.get_label()): list(line.get_ydata()) for line in left.lines}
@@ -66,5 +70,5 @@ def test_regression_and_one_seed_are_drawn_too(drawn: list[Figure], tmp_path: Pa
 
 def test_more_arms_than_colours_are_drawn(drawn: list[Figure], tmp_path: Path) -> None:
     names = tuple(f"arm {i}" for i in range(9))
-    draw_demo(records(arms=names), tmp_path / "study.png", title="many")
+    draw_demo(rows(arms=names), tmp_path / "study.png", title="many")
     assert {str(line.get_label()) for line in drawn[0].axes[0].lines} >= set(names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -18,7 +17,8 @@ from graphshift.lab.leaderboard.tables import dataset_tables, leaderboard_tables
 from graphshift.lab.paper import Item
 from graphshift.lab.paper.reproducing import Finished
 from graphshift.lab.reproduce.report import write_item
-from graphshift.studies import Arm, run_study
+from graphshift.studies import Arm, Difference, run_study
+from graphshift.studies.summary import ArmSummary, Differences
 from tiny_paper import TINY
 from tiny_studies import RANDOM, plan
 from tiny_studies import TINY as SMALL
@@ -46,8 +46,8 @@ def rules() -> Finished:
     return Finished(TINY, "selections", study.summary, {rule: study.rows(rule) for rule in every})
 
 
-def arm(name: str) -> Mapping[str, Any]:
-    return next(a for a in methods().summary["arms"] if a["arm"] == name)
+def arm(name: str) -> ArmSummary:
+    return next(a for a in methods().summary.arms if a.arm == name)
 
 
 def test_all_methods_stand_beside_each_other_once() -> None:
@@ -61,7 +61,7 @@ def test_all_methods_stand_beside_each_other_once() -> None:
         "largest class (%)",
     ]
     for name, cell in ((r[0], r[1]) for r in overview.rows[:3]):
-        own = [row["mean"] for row in methods().of(f"{name}, gcn" if "mlp" not in name else name)]
+        own = [row.mean for row in methods().of(f"{name}, gcn" if "mlp" not in name else name)]
         assert cell.split()[0] == f"{100 * fmean(own):.1f}"
 
 
@@ -71,14 +71,11 @@ def test_all_methods_stand_beside_each_other_once() -> None:
 def test_a_mark_says_what_is_beyond_chance(gains: list[float], mark: str) -> None:
     found = stats.ttest_1samp(gains, 0).confidence_interval(0.95)
     assert bool(mark) == (not found.low < 0 < found.high)
-    summary = dict(methods().summary)
-    entries = [dict(a) for a in summary["arms"]]
-    changed = next(a for a in entries if a["arm"] == "EERM random, gcn")
-    changed["difference"] = {
-        "mean_test": {"mean": fmean(gains), "low": found.low, "high": found.high},
-        "worst_test": None,
-    }
-    overview, _ = leaderboard_tables([replace(methods(), summary=summary | {"arms": entries})])
+    made = Difference("EERM random, gcn", "ERM, gcn", "mean", fmean(gains), found.low, found.high, 3)
+    entries = [
+        replace(a, difference=Differences(mean_test=made)) if a.arm == made.arm else a for a in methods().summary.arms
+    ]
+    overview, _ = leaderboard_tables([replace(methods(), summary=replace(methods().summary, arms=entries))])
     cell = next(row[1] for row in overview.rows if row[0] == "EERM random")
     assert re.fullmatch(r"[\d.]+" + mark, cell)
 
@@ -87,18 +84,18 @@ def test_validation_chooses_and_the_tests_tell_what_it_was_worth() -> None:
     _, choices = leaderboard_tables([methods()])
     assert [row[1] for row in choices.rows] == ["one model", "ensembles too", "unlabelled tests too"]
     kinds = {
-        "one model": lambda a: a["ensemble"] == 1 and a["adapt"] is None,
-        "ensembles too": lambda a: a["adapt"] is None,
+        "one model": lambda a: a.ensemble == 1 and a.adapt is None,
+        "ensembles too": lambda a: a.adapt is None,
         "unlabelled tests too": lambda a: True,
     }
     for row in choices.rows:
-        allowed = [a for a in methods().summary["arms"] if kinds[row[1]](a)]
-        best = max(fmean(r["val"] for r in methods().of(a["arm"])) for a in allowed)
-        chosen = [r for r in methods().rows if r["arm"] == row[2]]
-        assert fmean(r["val"] for r in chosen) == pytest.approx(best)
-        assert row[4].startswith(f"{100 * fmean(r['mean'] for r in chosen):.1f} ±")
-        first = {r["seed"]: r["mean"] for r in methods().of("ERM, gcn")}
-        gains = [r["mean"] - first[r["seed"]] for r in chosen]
+        allowed = [a for a in methods().summary.arms if kinds[row[1]](a)]
+        best = max(fmean(r.val or 0.0 for r in methods().of(a.arm)) for a in allowed)
+        chosen = [r for r in methods().rows if r.arm == row[2]]
+        assert fmean(r.val or 0.0 for r in chosen) == pytest.approx(best)
+        assert row[4].startswith(f"{100 * fmean(r.mean for r in chosen):.1f} ±")
+        first = {r.record.seed: r.mean for r in methods().of("ERM, gcn")}
+        gains = [r.mean - first[r.record.seed] for r in chosen]
         if row[2] == "ERM, gcn":
             assert row[6] == "–"
         else:
@@ -117,7 +114,7 @@ def test_each_dataset_has_its_methods_variants_tests_and_settings() -> None:
     by_name = {row[0]: dict(zip(variants.columns, row, strict=True)) for row in variants.rows}
     assert by_name["ERM, mlp"]["+ norm"] == "–"  # it has no batch normalisation
     for column, suffix in (("+ norm", ", + norm"), ("× 2", ", × 2"), ("× 2 + norm", ", × 2, + norm")):
-        mean = arm(f"EERM random, gcn{suffix}")["mean_test"]["mean"]
+        mean = arm(f"EERM random, gcn{suffix}").mean_test.mean
         assert by_name["EERM random, gcn"][column].startswith(f"{100 * mean:.1f} ±")
     assert "looked at the unlabelled test graphs" in variants.note
     assert all(len(row) == len(t.columns) for t in (scores, variants, tests, chosen) for row in t.rows)
@@ -130,7 +127,8 @@ def test_rules_stand_beside_each_other_and_the_oracle_is_marked() -> None:
         assert row[2:6] == [other[3] for other in table.rows if other[0] == row[1]]
         for key, cell in (("mean", row[6]), ("worst", row[7])):
             ours, theirs = (
-                {r["seed"]: r[key] for r in rules().by_rule[rule] if r["arm"] == row[1]} for rule in ("explored", "val")
+                {r.record.seed: getattr(r, key) for r in rules().by_rule[rule] if r.arm == row[1]}
+                for rule in ("explored", "val")
             )
             assert cell.startswith(f"{100 * fmean(ours[seed] - theirs[seed] for seed in ours):+.1f} [")
     assert [row[1] for row in table.rows[:4]] == ["val", "explored", "id_val", "oracle (not allowed: chosen on tests)"]
@@ -138,16 +136,14 @@ def test_rules_stand_beside_each_other_and_the_oracle_is_marked() -> None:
     for row in table.rows:
         rule = row[1].split(" (")[0]
         ours, theirs = (
-            {r["seed"]: r["worst"] for r in rules().by_rule[rule] if r["arm"] == name}
+            {r.record.seed: r.worst for r in rules().by_rule[rule] if r.arm == name}
             for name in (row[0], "EERM random, gcn")
         )
         gain = fmean(ours[seed] - theirs[seed] for seed in ours)
         assert row[7].startswith(f"{100 * gain:+.1f} [") if "gradient" in row[0] else row[7] == "–"
     for row in table.rows:
-        entry = next(
-            a for a in rules().summary["arms"] if a["arm"] == row[0] and a["selection"] == row[1].split(" (")[0]
-        )
-        assert row[3].startswith(f"{100 * entry['mean_test']['mean']:.1f} ±")
+        entry = next(a for a in rules().summary.arms if a.arm == row[0] and a.selection == row[1].split(" (")[0])
+        assert row[3].startswith(f"{100 * entry.mean_test.mean:.1f} ±")
 
 
 @pytest.mark.parametrize(("shown", "made"), [(("methods", "variance"), methods), (("rules",), rules)])
@@ -170,6 +166,6 @@ def test_an_item_is_written_with_its_figures_and_page(shown: tuple[str, ...], ma
 def test_curves_are_the_means_of_the_runs() -> None:
     ((name, (epochs, variances)),) = _curves(methods()).items()
     assert name == "EERM random"
-    own = [row["curve"] for row in methods().of("EERM random, gcn")]
+    own = [row.curve for row in methods().of("EERM random, gcn")]
     assert epochs == own[0]["epoch"]
     assert variances == pytest.approx([fmean(curve["variance"][i] for curve in own) for i in range(len(epochs))])

@@ -21,7 +21,7 @@ from graphshift.data.environment import Environment
 from graphshift.explorers import Explorer, Random, Reinforce, View
 from graphshift.graph.graph import Graph
 from graphshift.lab.paper import exploring
-from graphshift.lab.paper.exploring import LEARNERS, Case, cases, explore, explore_all, explored, relabelled
+from graphshift.lab.paper.exploring import LEARNERS, Case, Explored, cases, explore, explore_all, explored, relabelled
 from graphshift.lab.paper.tables import exploring_table, rates_table
 from graphshift.methods import EERMMethod
 from policies import logits_of
@@ -196,15 +196,15 @@ def test_a_record_holds_what_happened(learner_name: str) -> None:
                 for k, view in enumerate(row)
             ]
             controls.append(variance(others))
-    assert record["curve"]["step"] == list(range(2, 41, 2))
+    assert record.curve["step"] == list(range(2, 41, 2))
     pairs = [fmean(variances[i : i + 2]) for i in range(0, 40, 2)]
-    assert record["curve"]["variance"] == pytest.approx(pairs, rel=1e-4)
-    assert record["last"] == pytest.approx(fmean(variances[-4:]), rel=1e-4)
-    assert record["control"] == pytest.approx(fmean(controls), rel=1e-4)
+    assert record.curve["variance"] == pytest.approx(pairs, rel=1e-4)
+    assert record.last == pytest.approx(fmean(variances[-4:]), rel=1e-4)
+    assert record.control == pytest.approx(fmean(controls), rel=1e-4)
     distinct = [fmean(len(set(row)) for row in view.actions.tolist()) for row in views for view in row]
-    assert record["distinct"] == pytest.approx(distinct)
-    assert (record["random"], record["nodes"], record["views"]) == (0.125, 12 + 16, 3)
-    assert (record["id"], record["status"]) == (case.id, "ok")
+    assert record.distinct == pytest.approx(distinct)
+    assert (record.random, record.nodes, record.views) == (0.125, 12 + 16, 3)
+    assert (record.id, record.status) == (case.id, "ok")
     assert json.loads(json.dumps(record)) == record
 
 
@@ -213,15 +213,15 @@ def test_explorers_that_cannot_learn_are_random_ones() -> None:
     record = explore(case, still(), [tiny()], 1.0)
     method = EERMMethod(still(), lambda m, k: Random(1, seed=50 + k), explorers=3)
     random = fmean(float(method.explore([tiny()])[1].var()) for _ in range(200))
-    assert fmean(record["curve"]["variance"]) / random == pytest.approx(1, abs=0.2)
-    assert record["distinct"] == [1.0, 1.0, 1.0]
+    assert fmean(record.curve["variance"]) / random == pytest.approx(1, abs=0.2)
+    assert record.distinct == [1.0, 1.0, 1.0]
 
 
 def test_explorers_that_learn_raise_the_variance() -> None:
     random = exploring._random_variance(still(), [tiny()], Case("tiny", "paper", 0.0, 1, 1, 0))
     learned = explore(Case("tiny", "own credit", 0.3, 1, 300, 0), still(), [tiny()], random)
-    assert learned["last"] > 1.5 * random
-    assert learned["control"] < 0.8 * learned["last"]  # with other columns most of it is gone
+    assert learned.last > 1.5 * random
+    assert learned.control < 0.8 * learned.last  # with other columns most of it is gone
 
 
 def test_the_random_variance_is_that_of_a_hundred_draws(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,25 +271,26 @@ def test_cases_are_done_once(small: list[str], tmp_path: Path) -> None:
     first = explore_all([a, b], file, report=reports.append)
     assert small == ["ERM", a.id, b.id]  # one GNN for both
     assert reports == [{"epoch": 0}, {"epoch": 1}]
-    assert first[0]["random"] == first[1]["random"]
+    assert first[0].random == first[1].random
     small.clear()
     everything = explore_all([d, c, b, a], file)
     assert small == ["ERM", d.id, "ERM", c.id]  # another seed draws other data
-    assert [record["id"] for record in everything] == [case.id for case in (d, c, b, a)]
+    assert [record.id for record in everything] == [case.id for case in (d, c, b, a)]
     assert everything[::-1][:2] == first
     small.clear()
     assert explore_all([a, b, c, d], file) == [everything[3], everything[2], everything[1], everything[0]]
     assert small == []
-    assert sorted(record["id"] for record in explored(file)) == sorted(case.id for case in (a, b, c, d))
+    assert sorted(record.id for record in explored(file)) == sorted(case.id for case in (a, b, c, d))
     assert explored(tmp_path / "none.jsonl") == []
 
 
 def test_the_table_divides_by_the_random_variance() -> None:
-    common = {"dataset": "d", "edits_per_node": 1, "learner": "paper", "lr": 0.1, "steps": 40}
+    common: dict[str, Any] = {"dataset": "d", "edits_per_node": 1, "learner": "paper", "lr": 0.1, "steps": 40}
+    common |= {"id": "x", "views": 3, "nodes": 9, "curve": {}}
     records = [
-        {**common, "last": 6.0, "control": 2.0, "random": 2.0, "distinct": [2.0, 1.0, 1.5]},
-        {**common, "last": 5.0, "control": 4.0, "random": 1.0, "distinct": [3.0, 4.0, 1.0]},
-        {**common, "lr": 1.0, "last": 1e-9, "control": 2e-9, "random": 5e-10, "distinct": [1.0, 1.0, 1.0]},
+        Explored(**common, seed=0, last=6.0, control=2.0, random=2.0, distinct=[2.0, 1.0, 1.5]),
+        Explored(**common, seed=1, last=5.0, control=4.0, random=1.0, distinct=[3.0, 4.0, 1.0]),
+        Explored(**common | {"lr": 1.0}, seed=2, last=1e-9, control=2e-9, random=5e-10, distinct=[1.0, 1.0, 1.0]),
     ]
     table = exploring_table(records)
     assert [list(row) for row in table.rows] == [
@@ -297,7 +298,7 @@ def test_the_table_divides_by_the_random_variance() -> None:
         ["d", "1", "paper", "1", "5.0e-10", "2.0", "4.0", "1.0 to 1.0", "1"],
     ]
     assert "after 40 steps" in table.title
-    short = rates_table([record | {"seed": i} for i, record in enumerate(records)])
+    short = rates_table(records)
     assert short.columns[3:5] == ["lr 0.1", "lr 1"]
     assert [list(row) for row in short.rows] == [["d", "1", "paper", "4.0 (2.5)", "2.0 (4.0)", "3"]]
 

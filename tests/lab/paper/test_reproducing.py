@@ -49,7 +49,9 @@ def test_a_study_is_never_run_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ledger.write_text("".join(whole[:-1]))
     resumed = run(TINY, "published", tmp_path)
     assert done[PUBLISHED_FITS:] == [done[PUBLISHED_FITS - 1]]  # the one that was missing
-    assert without_cost(resumed.rows) == without_cost(first.rows)
+    assert [without_cost(row.record.to_json()) for row in resumed.rows] == [
+        without_cost(row.record.to_json()) for row in first.rows
+    ]
     run(TINY, "fair", tmp_path)
     assert len(done) == PUBLISHED_FITS + 1 + FAIR_FITS
     assert {path.name for path in (tmp_path / "tiny").iterdir()} == {"published", "fair"}
@@ -62,7 +64,7 @@ def test_what_is_finished_is_read_from_the_folder(place: Path, monkeypatch: pyte
     assert study == run(TINY, "published", place)
     assert done == []
     assert study.arms == ["ERM, gcn", "EERM, gcn"]
-    assert [row["data_seed"] for row in study.of("EERM, gcn")] == [0, 1]
+    assert [row.record.data_seed for row in study.of("EERM, gcn")] == [0, 1]
     assert len(study.rows) == len(records(place / "tiny" / "published")) == PUBLISHED_FITS
 
 
@@ -129,8 +131,8 @@ def test_what_was_chosen_is_shown_where_something_was_tuned(place: Path) -> None
     published, fair = both(place)
     (table,) = [table for table in item_tables(ITEM, [published, fair]) if "chosen on validation" in table.title]
     assert [row[1] for row in table.rows] == fair.arms
-    for row, arm in zip(table.rows, fair.summary["arms"], strict=True):
-        assert f"lr={arm['chosen']['lr']}" in row[2]
+    for row, arm in zip(table.rows, fair.summary.arms, strict=True):
+        assert f"lr={(arm.chosen or {})['lr']}" in row[2]
     assert not [table for table in item_tables(ITEM, [published]) if "chosen on validation" in table.title]
 
 
@@ -149,8 +151,8 @@ def test_failures_do_not_end_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_size_is_run_as_such(tmp_path: Path) -> None:
     study = run(TINY, "published", tmp_path, Size(seeds=2, data_seeds=1, epochs=1))
-    assert [(row["data_seed"], row["seed"]) for row in study.of("ERM, gcn")] == [(0, 0), (0, 1)]
-    assert {row["settings"]["epochs"] for row in study.rows} == {1}
+    assert [row.seeds for row in study.of("ERM, gcn")] == [(0, 0), (0, 1)]
+    assert {row.record.settings["epochs"] for row in study.rows} == {1}
 
 
 def test_data_that_are_absent_say_so(tmp_path: Path) -> None:

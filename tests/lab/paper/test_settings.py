@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graphshift.studies.facts import Facts
 
 from graphshift.backbones import BACKBONES
 from graphshift.core.errors import GraphshiftError
@@ -17,7 +18,6 @@ from graphshift.explorers import EXPLORERS
 from graphshift.lab.paper import EXPERIMENTS, ITEMS, Size, find, plan_of
 from graphshift.lab.paper.reproducing import settings_of
 from graphshift.studies import PAPER_SPACE, Arm, Plan
-from graphshift.studies.facts import Facts
 
 #: K, s, β, learning rate of the GNN, of the explorers, of ERM.
 TABLE: dict[str, tuple[int, int, float, float, float, float]] = {

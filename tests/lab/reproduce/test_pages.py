@@ -18,8 +18,9 @@ from graphshift.lab.paper.reproducing import finished, settings_of
 from graphshift.lab.paper.tables import exploring_table, rates_table
 from graphshift.lab.reproduce.report import short_tables
 from graphshift.report.study_tables import markdown_table
-from graphshift.studies import compare, flat
+from graphshift.studies import Record, compare, rows_of
 from graphshift.studies.ledger import Ledger
+from tiny_studies import row
 
 ROOT = Path(__file__).resolve().parents[3]
 RESULTS = ROOT / "results"
@@ -114,12 +115,12 @@ def test_a_study_is_finished_and_of_an_experiment(study: str) -> None:
     assert setting in EXPERIMENTS[name].settings
     found = finished(EXPERIMENTS[name], setting, RESULTS)
     assert found is not None
-    records = list(Ledger(RESULTS / study / "results.jsonl").records.values())
-    rows = {entry["rule"]: flat(records, entry["rule"]) for entry in found.summary["selections"]}
-    for arm in found.summary["arms"]:
-        own = [row["mean"] for row in rows[arm["selection"]] if row["arm"] == arm["arm"]]
-        assert len(own) == arm["runs"] > 0
-        assert arm["mean_test"]["mean"] == pytest.approx(sum(own) / len(own))
+    records = list(Ledger(Record, RESULTS / study / "results.jsonl").records.values())
+    rows = {entry.rule: rows_of(records, entry.rule) for entry in found.summary.selections}
+    for arm in found.summary.arms:
+        own = [row.mean for row in rows[arm.selection] if row.arm == arm.arm]
+        assert len(own) == arm.runs > 0
+        assert arm.mean_test.mean == pytest.approx(sum(own) / len(own))
 
 
 @pytest.mark.parametrize("path", fill().PAGES, ids=lambda path: path.name)
@@ -135,24 +136,18 @@ def test_the_leaderboard_page_has_the_scores_of_the_ensemble_of_all_methods() ->
     runs = json.loads((place / "committee.json").read_text(encoding="utf-8"))["runs"]
     page = (ROOT / "docs/leaderboard.md").read_text(encoding="utf-8")
     rows = [
-        {
-            **run,
-            "arm": "all",
-            "metric": "roc_auc",
-            "mean": fmean(run["tests"].values()),
-            "worst": min(run["tests"].values()),
-        }
+        row("all", run["tests"], val=run["val"], data_seed=run["data_seed"], seed=run["seed"], metric="roc_auc")
         for run in runs
     ]
-    values = [[100 * row[key] for row in rows] for key in ("val", "mean", "worst")]
+    values = [[100 * getattr(one, key) for one in rows] for key in ("val", "mean", "worst")]
     scores = " | ".join(f"{fmean(each):.1f} ± {stdev(each):.1f}" for each in values)
     assert f"| ensemble of all methods | {scores} |" in page
-    scored = [*rows, *flat(list(Ledger(place / "results.jsonl").records.values()), "val")]
+    scored = [*rows, *rows_of(list(Ledger(Record, place / "results.jsonl").records.values()), "val")]
     for other, shown in zip(("ERM, gcn", "ERM, gcn, × 5"), COMMITTEE, strict=True):
         found = compare(scored, "all", other)
-        mean, low, high = (f"{100 * value:+.1f}" for value in (found.mean, found.low, found.high))
+        mean, low, high = (f"{100 * value:+.1f}" for value in (found.mean, found.low or 0.0, found.high or 0.0))
         assert f"{mean} [{low}, {high}]" == shown
         assert f"| {other} | {shown} |" in page
-    best = max(row["val"]["mean"] for row in json.loads((place / "summary.json").read_text(encoding="utf-8"))["arms"])
+    best = max(arm["val"]["mean"] for arm in json.loads((place / "summary.json").read_text(encoding="utf-8"))["arms"])
     lead = 100 * (fmean(run["val"] for run in runs) - best)
     assert f"({lead:.2f} points above the next)" in page  # validation chooses the ensemble

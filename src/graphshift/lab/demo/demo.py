@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from graphshift.lab.demo.figure import draw_demo
 from graphshift.report.figures import can_draw
 from graphshift.report.study_tables import show_spread
 from graphshift.report.tables import print_table
-from graphshift.studies import Arm, Plan, compare, run_study, summarise
+from graphshift.studies import Arm, Plan, Record, Row, compare, run_study, summarise
+from graphshift.studies.statistics import Spread
 
 #: What the demo compares. All share backbone, width, depth, learning rate, epochs and seeds.
 ARMS = (
@@ -71,8 +73,8 @@ def run_demo(
                 print(f"{dataset}: {len(ARMS) * seeds} fits …", file=sys.stderr, flush=True)
             rows = _fit_all(dataset, seeds, nodes, epochs, lambda _: progress.advance(task))
             content[dataset] = {
-                "records": rows,
-                "summary": summarise(rows),
+                "records": [row.record.to_json() for row in rows],
+                "summary": [asdict(means) for means in summarise(rows)],
                 "findings": [
                     compare(rows, arm, "ERM", key).sentence()
                     for arm in (arm.name for arm in ARMS if arm.name != "ERM")
@@ -91,17 +93,15 @@ def run_demo(
     return content
 
 
-def _fit_all(
-    dataset: str, seeds: int, nodes: int, epochs: int, report: Callable[[dict[str, Any]], None]
-) -> list[dict[str, Any]]:
+def _fit_all(dataset: str, seeds: int, nodes: int, epochs: int, report: Callable[[Record], None]) -> list[Row]:
     """Every arm with every seed; a seed draws the data and the training alike."""
     arms = [Arm(arm.name, {"epochs": epochs, **arm.settings}) for arm in ARMS]
     plan = Plan(dataset, arms, range(seeds), {"nodes": nodes}, data_seeds=range(seeds), crossed=False)
     # Graphs of this size gain nothing from more threads; and the numbers are the same wherever the demo is run.
     study = run_study(plan, workers=0, threads=1, report=report)
     for record in study.records:
-        if record["status"] == "failed":
-            raise GraphshiftError(f"{record['id']}: {record['reason']}")
+        if not record.ok:
+            raise GraphshiftError(f"{record.id}: {record.reason}")
     return study.rows()
 
 
@@ -110,7 +110,7 @@ def _print(dataset: str, part: dict[str, Any], nodes: int, epochs: int, seeds: i
     rows = [
         [
             row["arm"],
-            *(show_spread({"mean": row[k], "std": row[f"{k}_std"]}, metric) for k in ("val", "mean", "worst")),
+            *(show_spread(Spread(row[k], row[f"{k}_std"]), metric) for k in ("val", "mean", "worst")),
             "–" if row["variance"] is None else f"{row['variance']:.1e}",
             f"{1000 * row['seconds_per_epoch']:.0f}",
         ]

@@ -25,28 +25,26 @@ def draw_methods(item: Item, studies: Sequence[Finished]) -> Figure:
     most = max(len(own_arms(study)) for study in studies)
     figure, panels = _grid(studies, 0.21 * most + 0.9)
     for axes, study in zip(panels, studies, strict=False):
-        arms = [arm for arm in own_arms(study) if arm["difference"]["mean_test"]]
-        metric = METRICS.find(study.summary["metric"])
-        scale = metric.scale
+        arms = [arm for arm in own_arms(study) if arm.difference.mean_test]
+        scale = METRICS.find(study.summary.metric).scale
         for i, arm in enumerate(reversed(arms)):
-            for key, colour, shift in (("mean_test", COLOURS[0], 0.13), ("worst_test", COLOURS[3], -0.13)):
-                found = arm["difference"][key]
-                if found is None or found["low"] is None:
+            both = ((arm.difference.mean_test, COLOURS[0], 0.13), (arm.difference.worst_test, COLOURS[3], -0.13))
+            for found, colour, shift in both:
+                if found is None or found.low is None or found.high is None:
                     continue
-                axes.hlines(i + shift, scale * found["low"], scale * found["high"], color=colour, linewidth=1.2)
-                filled = found["low"] > 0 or found["high"] < 0
+                axes.hlines(i + shift, scale * found.low, scale * found.high, color=colour, linewidth=1.2)
                 axes.scatter(
-                    scale * found["mean"],
+                    scale * found.mean,
                     i + shift,
                     s=16,
-                    facecolors=colour if filled else "white",
+                    facecolors=colour if found.decided else "white",
                     edgecolors=colour,
                     zorder=3,
                 )
         axes.axvline(0, color="black", linewidth=0.8)
-        axes.set_yticks(range(len(arms)), [arm["arm"] for arm in reversed(arms)], fontsize=7)
+        axes.set_yticks(range(len(arms)), [arm.arm for arm in reversed(arms)], fontsize=7)
         axes.set_title(study.experiment.name, fontsize=9)
-        axes.set_xlabel(metric.unit or metric.title, fontsize=8)
+        axes.set_xlabel("points" if scale == 100 else METRICS.find(study.summary.metric).title, fontsize=8)
         plain(axes, "x")
         axes.tick_params(axis="x", labelsize=8)
     _legend(figure, [("mean test", COLOURS[0], "o"), ("worst test", COLOURS[3], "o")])
@@ -83,35 +81,34 @@ def _curves(study: Finished) -> dict[str, tuple[list[float], list[float]]]:
     """By arm with the experiment's own backbone: epochs, and the mean variance there."""
     found = {}
     for arm in own_arms(study):
-        own = [row["curve"] for row in study.of(arm["arm"]) if row["curve"]]
-        if own and arm["backbone"] == study.experiment.backbone:
+        own = [row.curve for row in study.of(arm.arm) if row.curve]
+        if own and arm.backbone == study.experiment.backbone:
             longest = max((curve["epoch"] for curve in own), key=len)
             whole = [curve["variance"] for curve in own if curve["epoch"] == longest]  # others ended early
-            found[arm["arm"].split(", ")[0]] = (longest, [fmean(values) for values in zip(*whole, strict=True)])
+            found[arm.arm.split(", ")[0]] = (longest, [fmean(values) for values in zip(*whole, strict=True)])
     return found
 
 
 def draw_rules(item: Item, studies: Sequence[Finished]) -> Figure:
     """Each arm's mean test score by each rule of selection; a panel a dataset."""
     figure, panels = _grid(studies, 2.2)
-    rules = [entry["rule"] for entry in studies[0].summary["selections"]]
+    rules = [entry.rule for entry in studies[0].summary.selections]
     for axes, study in zip(panels, studies, strict=False):
-        metric = METRICS.find(study.summary["metric"])
-        scale = metric.scale
-        names = list(dict.fromkeys(arm["arm"] for arm in study.summary["arms"]))
-        for arm in study.summary["arms"]:
-            k = rules.index(arm["selection"])
-            if arm["mean_test"]["mean"] is None:
+        scale = METRICS.find(study.summary.metric).scale
+        names = list(dict.fromkeys(arm.arm for arm in study.summary.arms))
+        for arm in study.summary.arms:
+            k = rules.index(arm.selection)
+            if arm.mean_test.mean is None:
                 continue
-            y = len(names) - 1 - names.index(arm["arm"]) + 0.16 * (1.5 - k)
-            mean, std = scale * arm["mean_test"]["mean"], scale * (arm["mean_test"]["std"] or 0.0)
+            y = len(names) - 1 - names.index(arm.arm) + 0.16 * (1.5 - k)
+            mean, std = scale * arm.mean_test.mean, scale * (arm.mean_test.std or 0.0)
             axes.errorbar(mean, y, xerr=std, fmt=_MARKERS[k], color=COLOURS[k], markersize=4.5, elinewidth=0.9)
         axes.set_yticks(range(len(names)), list(reversed(names)), fontsize=8)
         axes.set_title(study.experiment.name, fontsize=9)
-        axes.set_xlabel(f"mean test {metric.title}", fontsize=8)
+        axes.set_xlabel(f"mean test {METRICS.find(study.summary.metric).title}", fontsize=8)
         plain(axes, "x")
         axes.tick_params(axis="x", labelsize=8)
-    notes = {entry["rule"]: entry["note"] for entry in studies[0].summary["selections"]}
+    notes = {entry.rule: entry.note for entry in studies[0].summary.selections}
     labels = [f"{rule} ({notes[rule]})" if notes[rule] else rule for rule in rules]
     _legend(figure, [(label, COLOURS[k], _MARKERS[k]) for k, label in enumerate(labels)])
     figure.suptitle(f"{item.name}: by the rule that chose epoch and setting (± std over runs)", fontsize=11)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
-from typing import Any
 
 from graphshift.data.metrics import METRICS
 from graphshift.lab.paper.reproducing import Finished
 from graphshift.report.study_tables import (
     StudyTable,
     adapting_note,
-    is_variant,
     rule_label,
     show_budget,
     show_difference,
+    show_limit,
     show_settings,
     show_spread,
 )
 from graphshift.report.tables import show_score
-from graphshift.studies.statistics import compare, share_a_pair
+from graphshift.studies.statistics import Difference, compare, share_a_pair
+from graphshift.studies.summary import ArmSummary
 
 #: Beside a score whose difference from ERM is significant (95 %).
 _AHEAD, _BEHIND = " ▲", " ▼"
@@ -33,8 +33,8 @@ def leaderboard_tables(studies: Sequence[Finished]) -> list[StudyTable]:
 
 def dataset_tables(study: Finished) -> list[StudyTable]:
     """One dataset: methods; ensembles and the tests in use; every test; chosen settings."""
-    variants = [_variants(study)] if any(map(is_variant, study.summary["arms"])) else []
-    tuned = [_settings(study)] if study.summary["tuning"] else []
+    variants = [_variants(study)] if any(arm.is_variant for arm in study.summary.arms) else []
+    tuned = [_settings(study)] if study.summary.tuning else []
     return [_methods(study), *variants, _environments(study), *tuned]
 
 
@@ -43,25 +43,25 @@ def rule_tables(studies: Sequence[Finished]) -> list[StudyTable]:
     return [_rules_overview(studies), *map(_rules, studies)]
 
 
-def own_arms(study: Finished) -> list[Mapping[str, Any]]:
+def own_arms(study: Finished) -> list[ArmSummary]:
     """What the summary says of arms as they are: neither ensembles nor with the tests in use."""
-    return [arm for arm in study.summary["arms"] if not is_variant(arm)]
+    return [arm for arm in study.summary.arms if not arm.is_variant]
 
 
 def _overview(studies: Sequence[Finished]) -> StudyTable:
     cells: dict[str, dict[str, str]] = {}
     for study in studies:
-        metric = study.summary["metric"]
+        metric = study.summary.metric
         for arm in own_arms(study):
-            name = arm["arm"].removesuffix(f", {study.experiment.backbone}")
-            cells.setdefault(name, {})[study.experiment.name] = show_score(arm["mean_test"]["mean"], metric) + _mark(
-                arm["difference"]["mean_test"]
+            name = arm.arm.removesuffix(f", {study.experiment.backbone}")
+            cells.setdefault(name, {})[study.experiment.name] = show_score(arm.mean_test.mean, metric) + _mark(
+                arm.difference.mean_test
             )
-        limit = study.summary["limits"].get(study.experiment.backbone)
+        limit = study.summary.limits.get(study.experiment.backbone)
         if limit:
-            cells.setdefault("in-domain limit", {})[study.experiment.name] = show_score(limit["mean"], metric)
-        if study.summary["majority"]:
-            share = fmean(study.summary["majority"].values())
+            cells.setdefault("in-domain limit", {})[study.experiment.name] = show_score(limit.mean, metric)
+        if study.summary.majority:
+            share = fmean(study.summary.majority.values())
             cells.setdefault("largest class (%)", {})[study.experiment.name] = show_score(share, "accuracy")
     last = ("in-domain limit", "largest class (%)")
     names = [name for name in cells if name not in last] + [name for name in last if name in cells]
@@ -76,40 +76,40 @@ def _overview(studies: Sequence[Finished]) -> StudyTable:
 
 
 def _metrics(studies: Sequence[Finished]) -> str:
-    return ", ".join(f"{study.experiment.name} {METRICS.find(study.summary['metric']).title}" for study in studies)
+    return ", ".join(f"{study.experiment.name} {METRICS.find(study.summary.metric).title}" for study in studies)
 
 
-def _mark(difference: Mapping[str, Any] | None) -> str:
-    if difference is None or difference["low"] is None or difference["low"] <= 0 <= difference["high"]:
+def _mark(difference: Difference | None) -> str:
+    if difference is None or not difference.decided:
         return ""
-    return _AHEAD if difference["mean"] > 0 else _BEHIND
+    return _AHEAD if difference.mean > 0 else _BEHIND
 
 
 def _choices(studies: Sequence[Finished]) -> StudyTable:
     """The arm with the best validation score, and its scores on the tests."""
     rows = []
     for study in studies:
-        metric, arms = study.summary["metric"], study.summary["arms"]
+        metric, arms = study.summary.metric, study.summary.arms
         kinds = {
-            "one model": [arm for arm in arms if not is_variant(arm)],
-            "ensembles too": [arm for arm in arms if not arm.get("adapt")],
+            "one model": [arm for arm in arms if not arm.is_variant],
+            "ensembles too": [arm for arm in arms if not arm.adapt],
             "unlabelled tests too": list(arms),
         }
         for i, (kind, allowed) in enumerate(kinds.items()):
-            scored = [arm for arm in allowed if arm["val"]["mean"] is not None]
+            scored = [(arm.val.mean, arm) for arm in allowed if arm.val.mean is not None]
             if not scored or (i and len(allowed) == len(list(kinds.values())[i - 1])):
                 continue
-            sign = METRICS.find(metric).sign
-            best = max(scored, key=lambda arm: sign * arm["val"]["mean"])
+            sign = 1 if METRICS[metric].higher_is_better else -1
+            _, best = max(scored, key=lambda both: sign * both[0])
             rows.append(
                 [
                     study.experiment.name,
                     kind,
-                    best["arm"],
-                    show_spread(best["val"], metric),
-                    show_spread(best["mean_test"], metric),
-                    show_spread(best["worst_test"], metric),
-                    _against_first(study, best["arm"]),
+                    best.arm,
+                    show_spread(best.val, metric),
+                    show_spread(best.mean_test, metric),
+                    show_spread(best.worst_test, metric),
+                    _against_first(study, best.arm),
                 ]
             )
     columns = [
@@ -122,7 +122,7 @@ def _choices(studies: Sequence[Finished]) -> StudyTable:
         "mean test against its ERM (95 %)",
     ]
     note = "Its ERM: one model with the experiment's own backbone. Tests chose nothing."
-    if any("prior" in (arm.get("adapt") or "") for study in studies for arm in study.summary["arms"]):
+    if any("prior" in (arm.adapt or "") for study in studies for arm in study.summary.arms):
         note += " The validation score of + prior is a little optimistic: the temperature was fitted there."
     return StudyTable("what validation chooses", columns, rows, note)
 
@@ -131,26 +131,26 @@ def _against_first(study: Finished, arm: str) -> str:
     first = study.arms[0]
     if arm == first or not share_a_pair(study.rows, arm, first):
         return "–"
-    return show_difference(asdict(compare(study.rows, arm, first)), study.summary["metric"])[0]
+    return show_difference(compare(study.rows, arm, first), study.summary.metric)[0]
 
 
 def _methods(study: Finished) -> StudyTable:
-    metric = study.summary["metric"]
+    metric = study.summary.metric
     rows = []
     for arm in own_arms(study):
-        mean, worst = (show_difference(arm["difference"][key], metric)[0] for key in ("mean_test", "worst_test"))
+        mean, worst = (show_difference(d, metric)[0] for d in (arm.difference.mean_test, arm.difference.worst_test))
         rows.append(
             [
-                arm["arm"],
-                *(show_spread(arm[key], metric) for key in ("val", "mean_test", "worst_test")),
+                arm.arm,
+                *(show_spread(scores, metric) for scores in (arm.val, arm.mean_test, arm.worst_test)),
                 mean,
                 worst,
-                arm["gap_closed"]["text"] if arm["gap_closed"] else "–",
-                "–" if arm["variance"] is None else f"{arm['variance']:.1e}",
+                arm.gap_closed.text if arm.gap_closed else "–",
+                "–" if arm.variance is None else f"{arm.variance:.1e}",
             ]
         )
-    for backbone, limit in study.summary["limits"].items():
-        rows.append([f"in-domain limit, {backbone}", "–", show_score(limit["mean"], metric), *"–––––"])
+    for backbone, limit in study.summary.limits.items():
+        rows.append([f"in-domain limit, {backbone}", "–", show_score(limit.mean, metric), *"–––––"])
     columns = [
         "arm",
         "validation",
@@ -166,10 +166,10 @@ def _methods(study: Finished) -> StudyTable:
 
 def _note(study: Finished) -> str:
     summary = study.summary
-    drawn = f"{len(summary['data_seeds'])} data seeds" if summary["data_seeds"] else f"{len(summary['seeds'])} seeds"
-    tuned = show_budget(summary) if summary["tuning"] else "nothing tuned"
+    drawn = f"{len(summary.data_seeds)} data seeds" if summary.data_seeds else f"{len(summary.seeds)} seeds"
+    tuned = show_budget(summary) if summary.tuning else "nothing tuned"
     note = f"± standard deviation over {drawn}; {tuned}; paired t intervals."
-    if not summary["limits"]:
+    if not summary.limits:
         return note
     return (
         f"{note} In-domain limit: ERM cross-validated on each test graph's own labels (5 folds); gap closed: of the "
@@ -179,59 +179,52 @@ def _note(study: Finished) -> str:
 
 def _variants(study: Finished) -> StudyTable:
     """Mean test scores of ensembles and with the unlabelled tests in use, beside the arm as it is."""
-    metric = study.summary["metric"]
+    metric = study.summary.metric
     found: dict[str, dict[str, str]] = {}
-    for arm in study.summary["arms"]:
-        members, way = arm.get("ensemble", 1), arm.get("adapt")
+    for arm in study.summary.arms:
+        members, way = arm.ensemble, arm.adapt
         column = " ".join([*([f"× {members}"] if members > 1 else []), *([f"+ {way}"] if way else [])]) or "one model"
-        base = (
-            arm["arm"].removesuffix(f", + {way}" if way else "").removesuffix(f", × {members}" if members > 1 else "")
-        )
-        found.setdefault(base, {})[column] = show_spread(arm["mean_test"], metric)
+        base = arm.arm.removesuffix(f", + {way}" if way else "").removesuffix(f", × {members}" if members > 1 else "")
+        found.setdefault(base, {})[column] = show_spread(arm.mean_test, metric)
     columns = list(dict.fromkeys(column for cells in found.values() for column in cells))
     rows = [[name, *(cells.get(column, "–") for column in columns)] for name, cells in found.items()]
     label = METRICS.find(metric).title
     title = f"{study.experiment.name}: mean test {label} of ensembles and with the unlabelled tests in use"
     note = (
         "×: the mean of so many models that differ in their seed."
-        if max(a.get("ensemble", 1) for a in study.summary["arms"]) > 1
+        if max(a.ensemble for a in study.summary.arms) > 1
         else ""
     )
-    return StudyTable(
-        title, ["arm", *columns], rows, (note + adapting_note(study.summary, study.summary["arms"])).strip()
-    )
+    return StudyTable(title, ["arm", *columns], rows, (note + adapting_note(study.summary, study.summary.arms)).strip())
 
 
 def _environments(study: Finished) -> StudyTable:
-    metric, tests = study.summary["metric"], study.summary["tests"]
-    rows = [[a["arm"], *(show_spread(a["environments"][t], metric) for t in tests)] for a in own_arms(study)]
-    for backbone, limit in study.summary["limits"].items():
-        means = [limit["environments"].get(t, {}).get("mean") for t in tests]
-        rows.append([f"in-domain limit, {backbone}", *(show_score(mean, metric) for mean in means)])
-    if study.summary["majority"]:
-        shares = study.summary["majority"]
+    metric, tests = study.summary.metric, study.summary.tests
+    rows = [[a.arm, *(show_spread(a.environments[t], metric) for t in tests)] for a in own_arms(study)]
+    for backbone, limit in study.summary.limits.items():
+        rows.append([f"in-domain limit, {backbone}", *show_limit(limit, study.summary)])
+    if study.summary.majority:
+        shares = study.summary.majority
         rows.append(["largest class (%)", *(show_score(shares.get(t), "accuracy") for t in tests)])
     return StudyTable(f"{study.experiment.name}: {METRICS.find(metric).title} by test", ["arm", *tests], rows)
 
 
 def _settings(study: Finished) -> StudyTable:
-    rows = [
-        [a["arm"], "every trial failed" if a["chosen"] is None else show_settings(a["chosen"])] for a in own_arms(study)
-    ]
+    rows = [[a.arm, "every trial failed" if a.chosen is None else show_settings(a.chosen)] for a in own_arms(study)]
     return StudyTable(f"{study.experiment.name}: settings chosen on validation", ["arm", "chosen"], rows)
 
 
 def _rules_overview(studies: Sequence[Finished]) -> StudyTable:
-    rules = [entry["rule"] for entry in studies[0].summary["selections"]]
+    rules = [entry.rule for entry in studies[0].summary.selections]
     rows = []
     for study in studies:
-        metric = study.summary["metric"]
-        by_place = {(arm["arm"], arm["selection"]): arm["mean_test"] for arm in study.summary["arms"]}
-        for name in dict.fromkeys(arm["arm"] for arm in study.summary["arms"]):
+        metric = study.summary.metric
+        by_place = {(arm.arm, arm.selection): arm.mean_test for arm in study.summary.arms}
+        for name in dict.fromkeys(arm.arm for arm in study.summary.arms):
             # The rules take the place of arms; their runs have the same seeds.
-            runs = [{**row, "arm": rule} for rule in rules for row in study.by_rule[rule] if row["arm"] == name]
+            runs = [replace(row, arm=rule) for rule in rules for row in study.by_rule[rule] if row.arm == name]
             gains = [
-                show_difference(asdict(compare(runs, "explored", "val", key)), metric)[0]
+                show_difference(compare(runs, "explored", "val", key), metric)[0]
                 if share_a_pair(runs, "explored", "val")
                 else "–"
                 for key in ("mean", "worst")
@@ -245,21 +238,21 @@ def _rules_overview(studies: Sequence[Finished]) -> StudyTable:
 
 
 def _rules(study: Finished) -> StudyTable:
-    summary, metric = study.summary, study.summary["metric"]
-    by_place = {(arm["arm"], arm["selection"]): arm for arm in summary["arms"]}
+    summary, metric = study.summary, study.summary.metric
+    by_place = {(arm.arm, arm.selection): arm for arm in summary.arms}
     rows = []
-    for name in dict.fromkeys(arm["arm"] for arm in summary["arms"]):
-        for entry in summary["selections"]:
-            arm = by_place[name, entry["rule"]]
+    for name in dict.fromkeys(arm.arm for arm in summary.arms):
+        for entry in summary.selections:
+            arm = by_place[name, entry.rule]
             rows.append(
                 [
                     name,
-                    rule_label(summary, entry["rule"]),
-                    *(show_spread(arm[key], metric) for key in ("val", "mean_test", "worst_test")),
-                    *(show_difference(arm["difference"][key], metric)[0] for key in ("mean_test", "worst_test")),
+                    rule_label(summary, entry.rule),
+                    *(show_spread(scores, metric) for scores in (arm.val, arm.mean_test, arm.worst_test)),
+                    *(show_difference(d, metric)[0] for d in (arm.difference.mean_test, arm.difference.worst_test)),
                     _against_random(study, arm),
-                    "–" if arm["variance"] is None else f"{arm['variance']:.1e}",
-                    show_settings(arm["chosen"]) if arm["chosen"] else "–",
+                    "–" if arm.variance is None else f"{arm.variance:.1e}",
+                    show_settings(arm.chosen) if arm.chosen else "–",
                 ]
             )
     columns = [
@@ -274,16 +267,16 @@ def _rules(study: Finished) -> StudyTable:
         "variance of risks",
         "chosen",
     ]
-    drawn = f"{len(summary['data_seeds'])} data seeds" if summary["data_seeds"] else f"{len(summary['seeds'])} seeds"
+    drawn = f"{len(summary.data_seeds)} data seeds" if summary.data_seeds else f"{len(summary.seeds)} seeds"
     note = f"± standard deviation over {drawn}; {show_budget(summary)}. Differences: paired, by the same rule."
     return StudyTable(f"{study.experiment.name}: {METRICS.find(metric).title} by selection rule", columns, rows, note)
 
 
-def _against_random(study: Finished, arm: Mapping[str, Any]) -> str:
+def _against_random(study: Finished, arm: ArmSummary) -> str:
     """What other explorers' edits are worth in the worst test beside as many random ones."""
-    rows = study.by_rule[arm["selection"]]
-    like = (arm["backbone"], "random")
-    random = next((a["arm"] for a in study.summary["arms"] if (a["backbone"], a["explorer"]) == like), None)
-    if random is None or arm["explorer"] in (None, "random") or not share_a_pair(rows, arm["arm"], random):
+    rows = study.by_rule[arm.selection]
+    like = (arm.backbone, "random")
+    random = next((a.arm for a in study.summary.arms if (a.backbone, a.explorer) == like), None)
+    if random is None or arm.explorer in (None, "random") or not share_a_pair(rows, arm.arm, random):
         return "–"
-    return show_difference(asdict(compare(rows, arm["arm"], random, "worst")), study.summary["metric"])[0]
+    return show_difference(compare(rows, arm.arm, random, "worst"), study.summary.metric)[0]

@@ -10,7 +10,7 @@ by a random one, repetitions kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -28,8 +28,9 @@ from graphshift.graph.graph import Graph
 from graphshift.lab.paper.reproducing import quiet
 from graphshift.methods import EERM, ERM, EERMMethod
 from graphshift.methods.eerm import variance
-from graphshift.studies.facts import load_data
 from graphshift.studies.ledger import Ledger
+from graphshift.studies.records import Entry
+from graphshift.studies.resolved import load_data
 
 #: The datasets, with the options that differ from the dataset's defaults.
 DATASETS: dict[str, dict[str, Any]] = {
@@ -82,6 +83,41 @@ class Case:
         return f"{self.dataset}/{self.learner}/lr {self.lr:g}/s {self.edits_per_node}/T {self.steps}/seed {self.seed}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Explored(Entry):
+    """What came of a case.
+
+    Attributes:
+        kind, id, status, selections: what every line of a ledger has.
+        dataset, learner, lr, edits_per_node, steps, seed: of the case.
+        views: K.
+        nodes: of the training graphs.
+        curve: ``step`` and the mean ``variance`` up to each.
+        last: the mean variance of the last tenth of the steps.
+        control: that of the same views with other columns.
+        random: the mean variance under random edits.
+        distinct: pairs that each view flips at the end, for a node.
+    """
+
+    kind: str = "exploring"
+    id: str
+    status: str = "ok"
+    selections: dict[str, Any] = field(default_factory=dict)
+    dataset: str
+    learner: str
+    lr: float
+    edits_per_node: int
+    steps: int
+    seed: int
+    views: int
+    nodes: int
+    curve: dict[str, list[float]]
+    last: float
+    control: float
+    random: float
+    distinct: list[float]
+
+
 def cases(datasets: Sequence[str], seeds: int, steps: int) -> list[Case]:
     """All cases, one seed of everything before the next; the normalised reward at one learning rate alone."""
     return [
@@ -99,7 +135,7 @@ def explore_all(
     file: Path,
     data_dir: Path | None = None,
     report: Callable[[dict[str, Any]], None] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Explored]:
     """Runs the cases that a ledger lacks; its records, in the order of the cases.
 
     Args:
@@ -109,7 +145,7 @@ def explore_all(
         report: called with the number of cases done, as ``{"epoch": 3}``.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    ledger = Ledger(file)
+    ledger = Ledger(Explored, file)
     still: tuple[Any, ShiftDataset, Backbone, dict[int, float]] | None = None
     for done, case in enumerate(wanted):
         if report is not None:
@@ -127,12 +163,12 @@ def explore_all(
     return [ledger.records[case.id] for case in wanted]
 
 
-def explored(file: Path) -> list[dict[str, Any]]:
+def explored(file: Path) -> list[Explored]:
     """What a ledger has."""
-    return list(Ledger(file).records.values())
+    return list(Ledger(Explored, file).records.values())
 
 
-def explore(case: Case, backbone: Backbone, environments: Sequence[Environment], random: float) -> dict[str, Any]:
+def explore(case: Case, backbone: Backbone, environments: Sequence[Environment], random: float) -> Explored:
     """Lets explorers learn while the GNN is fixed.
 
     Args:
@@ -140,10 +176,6 @@ def explore(case: Case, backbone: Backbone, environments: Sequence[Environment],
         backbone: the GNN; its weights are not changed.
         environments: the training graphs.
         random: the mean variance under random edits.
-
-    Returns:
-        A record with ``steps`` and the mean ``variance`` up to each, ``last`` (of the last tenth), ``control`` (of the
-        same views with other columns), ``random``, and ``distinct``: pairs that each view flips at the end, for a node.
     """
     options = dict(LEARNERS[case.learner])
     method = _method(backbone, lambda m, k: _reinforce(case, options, m, k), credit=options["credit"])
@@ -158,20 +190,17 @@ def explore(case: Case, backbone: Backbone, environments: Sequence[Environment],
             others = _relabelled_all(environments, views, derive_seed(case.seed, 5, step))
             controls.append(float(variance(method.risks_of(environments, others))))
     ends = range(every, case.steps + 1, every)
-    return {
-        "kind": "exploring",
-        "id": case.id,
-        "status": "ok",
-        "selections": {},
+    return Explored(
+        id=case.id,
         **asdict(case),
-        "views": _VIEWS,
-        "nodes": sum(e.num_nodes for e in environments),
-        "curve": {"step": list(ends), "variance": [fmean(values[end - every : end]) for end in ends]},
-        "last": fmean(values[-tail:]),
-        "control": fmean(controls),
-        "random": random,
-        "distinct": [_distinct(view.actions) for row in views for view in row],
-    }
+        views=_VIEWS,
+        nodes=sum(e.num_nodes for e in environments),
+        curve={"step": list(ends), "variance": [fmean(values[end - every : end]) for end in ends]},
+        last=fmean(values[-tail:]),
+        control=fmean(controls),
+        random=random,
+        distinct=[_distinct(view.actions) for row in views for view in row],
+    )
 
 
 def relabelled(graph: Graph, actions: Tensor, seed: int) -> View:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, Literal
 
 from graphshift.data.metrics import METRICS
 from graphshift.lab.paper import Item
+from graphshift.lab.paper.exploring import Explored
 from graphshift.lab.paper.reproducing import Finished
 from graphshift.report.figures import COLOURS, can_draw, new_figure, plain, save_both
 
@@ -37,14 +38,14 @@ def draw_tests(item: Item, studies: Sequence[Finished]) -> Figure:
                 axes.set_visible(False)
                 continue
             arms = [arm for arm in study.arms if study.of(arm)]
-            scale, tests = _scale(study), study.summary["tests"]
+            scale, tests = _scale(study), study.summary.tests
             for k, arm in enumerate(arms):
                 colour = names.setdefault(_method(arm), COLOURS[len(names) % len(COLOURS)])
-                values = [[scale * row["tests"][test] for row in study.of(arm)] for test in tests]
+                values = [[scale * row.tests[test] for row in study.of(arm)] for test in tests]
                 _boxes(axes, values, k, len(arms), colour)
             axes.set_xticks(range(len(tests)), tests, fontsize=8, rotation=30 if max(map(len, tests)) > 5 else 0)
             axes.set_title(f"{experiment}: {setting}", fontsize=9)
-            axes.set_ylabel(METRICS.find(study.summary["metric"]).title, fontsize=8)
+            axes.set_ylabel(METRICS.find(study.summary.metric).title, fontsize=8)
             _plain(axes, "y")
     _legend(figure, names)
     figure.suptitle(f"{item.name}: {item.title}", fontsize=11)
@@ -56,9 +57,11 @@ def draw_spurious(item: Item, studies: Sequence[Finished]) -> Figure | None:
     bars: list[tuple[str, str, list[float], list[float]]] = []
     for study in studies:
         for arm in study.arms:
-            own = [row for row in study.of(arm) if row["train_without_spurious"] is not None]
+            own = [row for row in study.of(arm) if row.train_without_spurious is not None]
             if own:
-                everything, without = ([100 * row[key] for row in own] for key in ("train", "train_without_spurious"))
+                everything, without = (
+                    [100 * getattr(row, key) for row in own] for key in ("train", "train_without_spurious")
+                )
                 bars.append((f"{study.experiment.name}\n{study.setting}", arm, everything, without))
     if not bars:
         return None
@@ -93,13 +96,13 @@ def draw_generators(item: Item, studies: Sequence[Finished]) -> Figure:
         for p, study in enumerate(own):
             for k, arm in enumerate(study.arms):
                 colour = names.setdefault(_method(arm), COLOURS[len(names) % len(COLOURS)])
-                values = [_scale(study) * row["mean"] for row in study.of(arm)]
+                values = [_scale(study) * row.mean for row in study.of(arm)]
                 if values:
                     _boxes(axes, [values], k, len(study.arms), colour, at=p)
         axes.set_xticks(range(len(own)), [study.experiment.name for study in own], fontsize=8)
         axes.set_title(setting, fontsize=9)
         _plain(axes, "y")
-    panels[0][0].set_ylabel(f"mean test {METRICS.find(studies[0].summary['metric']).title}")
+    panels[0][0].set_ylabel(f"mean test {METRICS.find(studies[0].summary.metric).title}")
     _legend(figure, names)
     figure.suptitle(f"{item.name}: by the GNN that generates the data", fontsize=11)
     return figure
@@ -112,15 +115,15 @@ def draw_one_change(item: Item, study: Finished) -> Figure:
     arms = [arm for arm in study.arms if study.of(arm)]
     for i, arm in enumerate(arms):
         colour = COLOURS[i % len(COLOURS)]
-        values = [_scale(study) * row["mean"] for row in study.of(arm)]
+        values = [_scale(study) * row.mean for row in study.of(arm)]
         left.scatter(values, [len(arms) - 1 - i] * len(values), s=16, alpha=0.6, color=colour, linewidths=0)
         left.vlines(fmean(values), len(arms) - 1.35 - i, len(arms) - 0.65 - i, color=colour, linewidth=2.5)
-        curves = [row["curve"] for row in study.of(arm) if row["curve"]]
+        curves = [row.curve for row in study.of(arm) if row.curve]
         if curves:
             means = [fmean(values) for values in zip(*(curve["variance"] for curve in curves), strict=True)]
             right.plot(curves[0]["epoch"], means, color=colour, label=arm, linewidth=1.4)
     left.set_yticks(range(len(arms)), list(reversed(arms)), fontsize=8)
-    left.set_xlabel(f"mean test {METRICS.find(study.summary['metric']).title} (bar: mean)")
+    left.set_xlabel(f"mean test {METRICS.find(study.summary.metric).title} (bar: mean)")
     right.set(xlabel="epoch", ylabel="variance of the views' risks", yscale="log")
     right.legend(fontsize=7, frameon=False)
     _plain(left, "x")
@@ -129,7 +132,7 @@ def draw_one_change(item: Item, study: Finished) -> Figure:
     return figure
 
 
-def draw_exploring(records: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:
+def draw_exploring(records: Sequence[Explored], folder: Path) -> list[Path]:
     """Draws how the variance rises as explorers learn: a row for each dataset, a column for each s and reward.
 
     Args:
@@ -139,10 +142,10 @@ def draw_exploring(records: Sequence[Mapping[str, Any]], folder: Path) -> list[P
     if not can_draw():
         return []
     folder.mkdir(parents=True, exist_ok=True)
-    datasets = list(dict.fromkeys(record["dataset"] for record in records))
-    columns = list(dict.fromkeys((record["edits_per_node"], record["learner"]) for record in records))
+    datasets = list(dict.fromkeys(record.dataset for record in records))
+    columns = list(dict.fromkeys((record.edits_per_node, record.learner) for record in records))
     columns = sorted(column for column in columns if "normalised" not in column[1])
-    rates = sorted({record["lr"] for record in records})
+    rates = sorted({record.lr for record in records})
     figure, panels = _panels(len(datasets), len(columns), 2.9, 1.9)
     for i, dataset in enumerate(datasets):
         for j, (edits, learner) in enumerate(columns):
@@ -151,14 +154,14 @@ def draw_exploring(records: Sequence[Mapping[str, Any]], folder: Path) -> list[P
                 own = [
                     r
                     for r in records
-                    if (r["dataset"], r["edits_per_node"], r["learner"], r["lr"]) == (dataset, edits, learner, lr)
+                    if (r.dataset, r.edits_per_node, r.learner, r.lr) == (dataset, edits, learner, lr)
                 ]
                 if not own:
                     continue
-                ratios = [[v / r["random"] for v in r["curve"]["variance"]] for r in own]
+                ratios = [[v / r.random for v in r.curve["variance"]] for r in own]
                 means = [fmean(values) for values in zip(*ratios, strict=True)]
                 colour = COLOURS[rates.index(lr) % len(COLOURS)]
-                axes.plot(own[0]["curve"]["step"], means, color=colour, label=f"lr {lr:g}", linewidth=1.3)
+                axes.plot(own[0].curve["step"], means, color=colour, label=f"lr {lr:g}", linewidth=1.3)
             axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
             axes.axhline(5, color="black", linewidth=0.8, linestyle="--")
             axes.set_yscale("log")
@@ -196,7 +199,7 @@ def _method(arm: str) -> str:
 
 
 def _scale(study: Finished) -> float:
-    return METRICS.find(study.summary["metric"]).scale
+    return METRICS.find(study.summary.metric).scale
 
 
 def _legend(figure: Figure, names: dict[str, str]) -> None:

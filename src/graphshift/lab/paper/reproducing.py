@@ -16,7 +16,7 @@ from graphshift.datasets.reading.files import data_directory
 from graphshift.lab.paper.experiments import EXPERIMENTS, Experiment
 from graphshift.lab.paper.items import Item
 from graphshift.lab.paper.settings import Size, plan_of
-from graphshift.studies import flat, run_study
+from graphshift.studies import Record, Row, Summary, rows_of, run_study
 from graphshift.studies.ledger import Ledger
 
 
@@ -33,22 +33,22 @@ class Finished:
 
     experiment: Experiment
     setting: str
-    summary: Mapping[str, Any]
-    by_rule: Mapping[str, list[dict[str, Any]]] = field(repr=False)
+    summary: Summary
+    by_rule: Mapping[str, list[Row]] = field(repr=False)
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Row]:
         """Its final runs, as the rule ``val`` sees them."""
         return self.by_rule["val"]
 
     @property
     def arms(self) -> list[str]:
         """The names of its arms, in order."""
-        return [arm["arm"] for arm in self.summary["arms"]]
+        return [arm.arm for arm in self.summary.arms]
 
-    def of(self, arm: str) -> list[dict[str, Any]]:
+    def of(self, arm: str) -> list[Row]:
         """The final runs of an arm."""
-        return [row for row in self.rows if row["arm"] == arm]
+        return [row for row in self.rows if row.arm == arm]
 
 
 def settings_of(item: Item, chosen: Sequence[str] | None) -> list[tuple[Experiment, str]]:
@@ -108,7 +108,7 @@ def run_experiment(
         )
     if report is not None:
         report(study, place)
-    rules = [entry["rule"] for entry in study.summary["selections"]]
+    rules = [entry.rule for entry in study.summary.selections]
     return Finished(experiment, setting, study.summary, {rule: study.rows(rule) for rule in rules})
 
 
@@ -117,13 +117,13 @@ def finished(experiment: Experiment, setting: str, folder: Path) -> Finished | N
     place = folder / experiment.name / setting
     if not (place / "summary.json").is_file():
         return None
-    summary = read_json(place / "summary.json")
-    records = Ledger(place / "results.jsonl").records.values()
+    summary = Summary.from_json(read_json(place / "summary.json"), where=f"{place / 'summary.json'}: ")
+    records = Ledger(Record, place / "results.jsonl").records.values()
     by_rule = {}
-    for rule in (entry["rule"] for entry in summary["selections"]):
-        chosen = {arm["arm"]: arm["chosen"] or {} for arm in summary["arms"] if arm["selection"] == rule}
+    for rule in (entry.rule for entry in summary.selections):
+        chosen = {arm.arm: arm.chosen or {} for arm in summary.arms if arm.selection == rule}
         # The ledger also has runs of what tuning chose before failed trials were run again: no part of the study.
-        by_rule[rule] = flat([r for r in records if r["kind"] == "run" and r["tuned"] == chosen.get(r["arm"])], rule)
+        by_rule[rule] = rows_of([r for r in records if r.kind == "run" and r.tuned == chosen.get(r.arm)], rule)
     return Finished(experiment, setting, summary, by_rule)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
 from graphshift.data.metrics import METRICS
 from graphshift.lab.paper import PUBLISHED, Item, Published
+from graphshift.lab.paper.exploring import Explored
 from graphshift.lab.paper.reproducing import Finished
 from graphshift.report.study_tables import StudyTable, show_budget, show_difference, show_settings, show_spread
 from graphshift.report.tables import show_score
@@ -27,35 +28,35 @@ def item_tables(item: Item, studies: Sequence[Finished], *, tests: bool = True) 
         own = [study for study in studies if study.experiment.name == name]
         if own:
             tables.append(_scores(item, own, tests))
-    if "spurious" in item.shows and any(row["train_without_spurious"] is not None for s in studies for row in s.rows):
+    if "spurious" in item.shows and any(row.train_without_spurious is not None for s in studies for row in s.rows):
         tables.append(_spurious(item, studies))
-    if any(arm["chosen"] for study in studies for arm in study.summary["arms"]):
+    if any(arm.chosen for study in studies for arm in study.summary.arms):
         tables.append(_chosen(item, studies))
     return tables
 
 
 def _scores(item: Item, studies: Sequence[Finished], with_tests: bool) -> StudyTable:
-    name, metric = studies[0].experiment.name, studies[0].summary["metric"]
+    name, metric = studies[0].experiment.name, studies[0].summary.metric
     published = [p for p in PUBLISHED if p.experiment == name]
     tests = list(dict.fromkeys(t for p in published for t in p.tests)) if published else []
-    tests += [t for t in studies[0].summary["tests"] if t not in tests]
+    tests += [t for t in studies[0].summary.tests if t not in tests]
     tests = tests if with_tests else []
     rows = [_published_row(p, tests) for p in published]
     for study in studies:
-        for arm in study.summary["arms"]:
-            scores = arm["environments"]
+        for arm in study.summary.arms:
+            scores = arm.environments
             rows.append(
                 [
                     study.setting,
-                    arm["arm"],
+                    arm.arm,
                     *(show_spread(scores[t], metric) if t in scores else "–" for t in tests),
-                    show_spread(arm["mean_test"], metric),
-                    show_spread(arm["worst_test"], metric),
-                    show_difference(arm["difference"]["mean_test"], metric)[0],
-                    str(arm["runs"]),
+                    show_spread(arm.mean_test, metric),
+                    show_spread(arm.worst_test, metric),
+                    show_difference(arm.difference.mean_test, metric)[0],
+                    str(arm.runs),
                 ]
             )
-    shares = studies[0].summary["majority"]
+    shares = studies[0].summary.majority
     if shares:
         own = [show_score(shares.get(t), "accuracy") for t in tests]
         rows.append(["–", "share of the largest class", *own, show_score(fmean(shares.values()), "accuracy"), *"–––"])
@@ -77,10 +78,10 @@ def _note(studies: Sequence[Finished]) -> str:
     parts = []
     for study in studies:
         summary = study.summary
-        tuned = f", {show_budget(summary)}" if summary["tuning"] else ""
-        drawn = f"{len(summary['data_seeds'])} data seeds × " if summary["data_seeds"] else ""
-        parts.append(f"{study.setting}: {drawn}{len(summary['seeds'])} seeds{tuned}")
-    over = any(study.summary["data_seeds"] for study in studies)
+        tuned = f", {show_budget(summary)}" if summary.tuning else ""
+        drawn = f"{len(summary.data_seeds)} data seeds × " if summary.data_seeds else ""
+        parts.append(f"{study.setting}: {drawn}{len(summary.seeds)} seeds{tuned}")
+    over = any(study.summary.data_seeds for study in studies)
     return (
         f"± standard deviation over runs. {'; '.join(parts)}. Paired t intervals{' over data seeds' if over else ''}; "
         "epoch and setting chosen on validation."
@@ -91,13 +92,13 @@ def _spurious(item: Item, studies: Sequence[Finished]) -> StudyTable:
     """Training score with all columns and without the spurious ones, and what is lost (Fig. 2b and 3b)."""
     rows = []
     for study in studies:
-        metric = study.summary["metric"]
+        metric = study.summary.metric
         for arm in study.arms:
-            own = [row for row in study.of(arm) if row["train_without_spurious"] is not None]
+            own = [row for row in study.of(arm) if row.train_without_spurious is not None]
             if not own:
                 continue
-            both = [spread([row[key] for row in own]) for key in ("train", "train_without_spurious")]
-            lost = spread([row["train"] - row["train_without_spurious"] for row in own])
+            both = [spread([getattr(row, key) for row in own]) for key in ("train", "train_without_spurious")]
+            lost = spread([(row.train or 0.0) - (row.train_without_spurious or 0.0) for row in own])
             cells = [show_spread(value, metric) for value in (*both, lost)]
             rows.append([study.experiment.name, study.setting, arm, *cells])
     columns = ["experiment", "setting", "arm", "all columns", "without the spurious ones", "lost"]
@@ -112,29 +113,32 @@ def _spurious(item: Item, studies: Sequence[Finished]) -> StudyTable:
 def _chosen(item: Item, studies: Sequence[Finished]) -> StudyTable:
     rows: list[list[str]] = []
     for study in studies:
-        arms: Sequence[Mapping[str, Any]] = study.summary["arms"]
-        rows += [[study.experiment.name, arm["arm"], show_settings(arm["chosen"])] for arm in arms if arm["chosen"]]
+        rows += [
+            [study.experiment.name, arm.arm, show_settings(arm.chosen)] for arm in study.summary.arms if arm.chosen
+        ]
     return StudyTable(f"{item.name}: settings chosen on validation", ["experiment", "arm", "chosen"], rows)
 
 
-def rates_table(records: Sequence[Mapping[str, Any]]) -> StudyTable:
+def rates_table(records: Sequence[Explored]) -> StudyTable:
     """:func:`exploring_table` at a glance: a column for each learning rate.
 
     Args:
         records: of :func:`graphshift.lab.paper.exploring.explore_all`.
     """
-    rates = sorted({r["lr"] for r in records})
-    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    rates = sorted({r.lr for r in records})
+    groups: dict[tuple[Any, ...], list[Explored]] = {}
     for r in records:
-        groups.setdefault((r["dataset"], r["edits_per_node"], r["learner"]), []).append(r)
+        groups.setdefault((r.dataset, r.edits_per_node, r.learner), []).append(r)
     rows = []
     for (dataset, edits, learner), own in groups.items():
         cells = []
         for lr in rates:
-            found = [r for r in own if r["lr"] == lr]
-            ratio, control = (fmean(r[key] / r["random"] for r in found) if found else 0 for key in ("last", "control"))
+            found = [r for r in own if r.lr == lr]
+            ratio, control = (
+                fmean(getattr(r, key) / r.random for r in found) if found else 0 for key in ("last", "control")
+            )
             cells.append(f"{ratio:.1f} ({control:.1f})" if found else "–")
-        rows.append([dataset, str(edits), learner, *cells, str(len({r["seed"] for r in own}))])
+        rows.append([dataset, str(edits), learner, *cells, str(len({r.seed for r in own}))])
     return StudyTable(
         "exploring: the variance under learned edits, over that under random ones (in brackets: with other columns)",
         ["dataset", "s", "reward", *(f"lr {lr:g}" for lr in rates), "seeds"],
@@ -143,19 +147,19 @@ def rates_table(records: Sequence[Mapping[str, Any]]) -> StudyTable:
     )
 
 
-def exploring_table(records: Sequence[Mapping[str, Any]]) -> StudyTable:
+def exploring_table(records: Sequence[Explored]) -> StudyTable:
     """How far learned explorers raise the variance, and how much of it is left with other columns.
 
     Args:
         records: of :func:`graphshift.lab.paper.exploring.explore_all`.
     """
-    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    groups: dict[tuple[Any, ...], list[Explored]] = {}
     for r in records:
-        groups.setdefault((r["dataset"], r["edits_per_node"], r["learner"], r["lr"]), []).append(r)
+        groups.setdefault((r.dataset, r.edits_per_node, r.learner, r.lr), []).append(r)
     rows = []
     for (dataset, edits, learner, lr), own in groups.items():
-        ratios, controls = ([r[key] / r["random"] for r in own] for key in ("last", "control"))
-        distinct = [fmean(values) for values in zip(*(sorted(r["distinct"]) for r in own), strict=True)]
+        ratios, controls = ([getattr(r, key) / r.random for r in own] for key in ("last", "control"))
+        distinct = [fmean(values) for values in zip(*(sorted(r.distinct) for r in own), strict=True)]
         spread_of = f" ({min(ratios):.1f}–{max(ratios):.1f})" if len(ratios) > 1 else ""
         rows.append(
             [
@@ -163,14 +167,14 @@ def exploring_table(records: Sequence[Mapping[str, Any]]) -> StudyTable:
                 str(edits),
                 learner,
                 f"{lr:g}",
-                f"{fmean(r['random'] for r in own):.1e}",
+                f"{fmean(r.random for r in own):.1e}",
                 f"{fmean(ratios):.1f}{spread_of}",
                 f"{fmean(controls):.1f}",
                 f"{distinct[0]:.1f} to {distinct[-1]:.1f}",
                 str(len(own)),
             ]
         )
-    steps = ", ".join(str(n) for n in sorted({r["steps"] for r in records}))
+    steps = ", ".join(str(n) for n in sorted({r.steps for r in records}))
     return StudyTable(
         f"exploring: the variance after {steps} steps of the explorers, over that under random edits",
         [

@@ -59,10 +59,10 @@ def _caption(path: Path, item: Item) -> str:
 def _provenance(studies: Sequence[Finished]) -> Facts:
     found = {}
     for study in studies:
-        sessions = study.summary["provenance"]
+        sessions = study.summary.provenance
         versions = dict.fromkeys(_version(session) for session in sessions)
-        counts = study.summary["counts"]
-        runs = f"{counts['run']['done']} runs, {counts['trial']['done']} trials"
+        counts = study.summary.counts
+        runs = f"{counts['run'].done} runs, {counts['trial'].done} trials"
         found[f"{study.experiment.name}, {study.setting}"] = f"{runs}; {'; '.join(versions)}"
     return Facts(found)
 

@@ -12,6 +12,7 @@ from graphshift.datasets import load
 from graphshift.datasets.statistics import dataset_statistics
 from graphshift.lab.leaderboard.tables import dataset_tables, leaderboard_tables, rule_tables
 from graphshift.lab.paper import Item
+from graphshift.lab.paper.exploring import Explored
 from graphshift.lab.paper.figures import draw_exploring
 from graphshift.lab.paper.reproducing import Finished, quiet
 from graphshift.lab.paper.tables import exploring_table, item_tables, rates_table
@@ -48,9 +49,9 @@ def write_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[St
     else:
         full = item_tables(item, studies)
         findings = [
-            f"{study.experiment.name}, {study.setting}: {finding['text']}"
+            f"{study.experiment.name}, {study.setting}: {finding.text}"
             for study in studies
-            for finding in study.summary["findings"]
+            for finding in study.summary.findings
         ]
     _write(full, place, findings)
     _write(short, place, name="short")
@@ -59,7 +60,7 @@ def write_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[St
     return short
 
 
-def write_exploring(item: Item, records: Sequence[dict[str, Any]], folder: Path) -> list[StudyTable]:
+def write_exploring(item: Item, records: Sequence[Explored], folder: Path) -> list[StudyTable]:
     """What explorers that learn do to the variance, beside random ones."""
     short = [rates_table(records)]
     _write([exploring_table(records)], folder / item.name, name="variance")

@@ -8,47 +8,19 @@ from typing import Any
 
 import pytest
 import torch
+from graphshift.studies.settings import model_from
 
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
-from graphshift.estimators import make_model
-from graphshift.estimators.settings import validated
 from graphshift.studies import Arm, Plan
-from graphshift.studies.facts import check, load_data
-from graphshift.studies.jobs import Agenda, Job
-from graphshift.studies.work import attempt, reason_of
+from graphshift.studies.job_runner import attempt, reason_of
+from graphshift.studies.jobs import Job, Schedule
+from graphshift.studies.records import Selected
+from graphshift.studies.resolved import load_data, resolve
 from graphshift.training.selection import misled
 from tiny_studies import ERM, OPTIONS, RANDOM, TINY, plan
-
-KEYS = {
-    "kind",
-    "id",
-    "dataset",
-    "arm",
-    "method",
-    "backbone",
-    "explorer",
-    "data_seed",
-    "seed",
-    "trial",
-    "tuned",
-    "environment",
-    "settings",
-    "status",
-    "reason",
-    "metric",
-    "selections",
-    "majority",
-    "seconds",
-    "seconds_per_epoch",
-    "peak_rss_mb",
-    "variance",
-    "curve",
-    "threads",
-    "version",
-}
 
 
 class Untouchable(Environment):
@@ -73,7 +45,7 @@ def guarded(data: ShiftDataset) -> ShiftDataset:
 
 
 def jobs_of(study: Plan, data: ShiftDataset, kind: str) -> list[Job]:
-    return [job for job in Agenda(study, check(study, data)).jobs({}) if job.kind == kind]
+    return [job for job in Schedule(resolve(study, data)).jobs({}) if job.kind == kind]
 
 
 @pytest.mark.parametrize("selections", [("val",), ("id_val",), ("val", "id_val")], ids=str)
@@ -82,10 +54,10 @@ def test_tuning_never_touches_the_tests(selections: tuple[str, ...], data: Shift
     assert len(trials) == 6 * len(selections)
     for job in trials:
         record = attempt(job, guarded(data))
-        assert (record["status"], record["reason"]) == ("ok", None)
-        assert record["majority"] == {}
-        assert all(chosen["tests"] == {} for chosen in record["selections"].values())
-        assert all("train" not in chosen for chosen in record["selections"].values())
+        assert (record.status, record.reason) == ("ok", None)
+        assert record.majority == {}
+        assert all(chosen.tests == {} for chosen in record.selections.values())
+        assert all(chosen.train is None for chosen in record.selections.values())
 
 
 def test_what_does_touch_them_is_told(data: ShiftDataset) -> None:
@@ -93,8 +65,8 @@ def test_what_does_touch_them_is_told(data: ShiftDataset) -> None:
     oracle = jobs_of(plan(selections=["oracle"]), data, "trial")[0]
     for job in (run, oracle):
         record = attempt(job, guarded(data))
-        assert record["status"] == "failed"
-        assert "somebody looked at the tests" in record["reason"]
+        assert record.status == "failed"
+        assert "somebody looked at the tests" in record.reason
 
 
 def without_spurious(model: gs.Model, data: ShiftDataset) -> float:
@@ -113,40 +85,39 @@ def test_a_run_is_what_the_estimator_gives(data: ShiftDataset) -> None:
     erm, eerm = jobs_of(study, data, "run")[:2]
     record = attempt(erm, data)
     model = gs.ERM(**TINY).fit(data.train, data.val)
-    assert set(record) == KEYS
-    assert record["selections"] == {
-        "val": {
-            "epoch": model.best_epoch_,
-            "score": model.best_score_,
-            "val": model.best_score_,
-            "tests": model.score(data.tests),
-            "train": model.score(data.train[0]),
-            "train_without_spurious": without_spurious(model, data),
-            "misled": model.score(misled(model.backbone_, data.val[0])),
-        }
+    assert record.selections == {
+        "val": Selected(
+            epoch=model.best_epoch_,
+            score=model.best_score_,
+            val=model.best_score_,
+            tests=model.score(data.tests),
+            train=model.score(data.train[0]),
+            train_without_spurious=without_spurious(model, data),
+            adversarial_val=model.score(misled(model.backbone_, data.val[0])),
+        )
     }
-    assert record["curve"] is None  # ERM has one risk, and no variance
-    assert record["majority"] == {e.name: e.majority for e in data.tests}
-    assert (record["method"], record["explorer"], record["variance"]) == ("erm", None, None)
-    assert (record["kind"], record["seed"], record["data_seed"], record["metric"]) == ("run", 0, 0, "accuracy")
-    assert record["seconds_per_epoch"] == pytest.approx(record["seconds"] / 4)
+    assert record.curve is None  # ERM has one risk, and no variance
+    assert record.majority == {e.name: e.majority for e in data.tests}
+    assert (record.method, record.explorer, record.variance) == ("erm", None, None)
+    assert (record.kind, record.seed, record.data_seed, record.metric) == ("run", 0, 0, "accuracy")
+    assert record.seconds_per_epoch == pytest.approx(record.seconds / 4)
     record = attempt(eerm, data)
     model = gs.EERM(explorer="random", explorers=2, edits_per_node=1, **TINY).fit(data.train, data.val)
-    assert record["selections"]["val"]["tests"] == model.score(data.tests)
-    assert record["variance"] == pytest.approx(fmean(row["variance"] for row in model.history_))
-    assert (record["method"], record["explorer"]) == ("eerm", "random")
+    assert record.selections["val"].tests == model.score(data.tests)
+    assert record.variance == pytest.approx(fmean(row["variance"] for row in model.history_))
+    assert (record.method, record.explorer) == ("eerm", "random")
 
 
 def test_a_run_is_scored_on_its_training_data_with_and_without_spurious_columns(data: ShiftDataset) -> None:
     arm = Arm("ERM", {"method": "erm", "epochs": 40, "hidden_channels": 8, "lr": 0.05})
     job = jobs_of(plan(arms=[arm], trials=0), data, "run")[0]
     model = gs.ERM(epochs=40, hidden_channels=8, lr=0.05).fit(data.train, data.val)
-    found = attempt(job, data)["selections"]["val"]
-    assert found["train"] == pytest.approx(model.score(data.train[0]))
-    assert found["train_without_spurious"] == pytest.approx(without_spurious(model, data))
-    assert found["train"] > found["train_without_spurious"]  # it had learned to lean on them
-    unknown = attempt(job, replace(data, facts={}))["selections"]["val"]
-    assert (unknown["train"], unknown["train_without_spurious"]) == (found["train"], None)
+    found = attempt(job, data).selections["val"]
+    assert found.train == pytest.approx(model.score(data.train[0]))
+    assert found.train_without_spurious == pytest.approx(without_spurious(model, data))
+    assert found.train > found.train_without_spurious  # it had learned to lean on them
+    unknown = attempt(job, replace(data, facts={})).selections["val"]
+    assert (unknown.train, unknown.train_without_spurious) == (found.train, None)
 
 
 def test_a_run_keeps_about_twenty_points_of_its_history(data: ShiftDataset) -> None:
@@ -154,9 +125,9 @@ def test_a_run_keeps_about_twenty_points_of_its_history(data: ShiftDataset) -> N
         settings = {"method": "eerm", "explorer": "random", "explorers": 2, "edits_per_node": 1, "hidden_channels": 4}
         arm = Arm("EERM", {**settings, "epochs": epochs}, {"lr": [0.01]})
         study = plan(arms=[arm], trials=1)
-        assert attempt(jobs_of(study, data, "trial")[0], data)["curve"] is None
-        curve = attempt(jobs_of(plan(arms=[replace(arm, space=None)], trials=0), data, "run")[0], data)["curve"]
-        history = make_model(validated({**settings, "epochs": epochs})).fit(data.train, data.val).history_
+        assert attempt(jobs_of(study, data, "trial")[0], data).curve is None
+        curve = attempt(jobs_of(plan(arms=[replace(arm, space=None)], trials=0), data, "run")[0], data).curve
+        history = model_from({**settings, "epochs": epochs}).fit(data.train, data.val).history_
         by_epoch = {row["epoch"]: row for row in history}
         assert set(curve) == {"epoch", "risk", "variance"}
         assert len(curve["epoch"]) == points
@@ -171,16 +142,15 @@ def test_one_training_gives_each_rule_what_its_own_would(data: ShiftDataset) -> 
     both = attempt(jobs_of(plan(arms=[arm], selections=["val", "oracle"], trials=0), data, "run")[0], data)
     for rule in ("val", "oracle"):
         alone = attempt(jobs_of(plan(arms=[arm], selections=[rule], trials=0), data, "run")[0], data)
-        assert both["selections"][rule] == alone["selections"][rule]
+        assert both.selections[rule] == alone.selections[rule]
 
 
 def test_a_failure_is_recorded_with_its_reason(data: ShiftDataset) -> None:
     arm = Arm("wild", {"method": "erm", "lr": 1e6, "epochs": 60, "hidden_channels": 4})
     record = attempt(jobs_of(plan(arms=[arm], trials=0), data, "run")[0], data)
-    assert record["status"] == "failed"
-    assert "training was stopped" in record["reason"]
-    assert set(record) == KEYS
-    assert (record["selections"], record["seconds"]) == ({}, None)
+    assert record.status == "failed"
+    assert "training was stopped" in record.reason
+    assert (record.selections, record.seconds) == ({}, None)
 
 
 def test_reasons_are_one_line_without_paths() -> None:
@@ -191,8 +161,8 @@ def test_reasons_are_one_line_without_paths() -> None:
             return found
 
     assert reason_of(GraphshiftError("plain words")) == "plain words"
-    assert reason_of(caught(KeyError("x"))).startswith("KeyError: 'x' (test_work.py, line ")
-    assert reason_of(caught(RuntimeError("a\nb"))).startswith("RuntimeError: a b (test_work.py")
+    assert reason_of(caught(KeyError("x"))).startswith("KeyError: 'x' (test_job_runner.py, line ")
+    assert reason_of(caught(RuntimeError("a\nb"))).startswith("RuntimeError: a b (test_job_runner.py")
     for error in (MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate")):
         assert reason_of(caught(error)).startswith("this does not fit into memory")
     assert "/" not in reason_of(caught(ValueError("x")))
@@ -203,4 +173,4 @@ def test_a_score_that_is_no_number_is_a_failure(data: ShiftDataset, monkeypatch:
     broken = lambda self, e, adapt=None: float("nan") if e.name == "T2" else real(self, e)  # noqa: E731
     monkeypatch.setattr(gs.Model, "score", broken)
     record = attempt(jobs_of(plan(trials=0), data, "run")[0], data)
-    assert record["reason"] == "environment 'T2': the score is nan; the metric is not defined there."
+    assert record.reason == "environment 'T2': the score is nan; the metric is not defined there."

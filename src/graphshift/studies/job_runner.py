@@ -1,4 +1,4 @@
-"""One job, done: the fit, its scores, its record. Whatever goes wrong becomes a record too."""
+"""Runs jobs: a fit, its scores, its record. A failure becomes a record too."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -17,123 +18,134 @@ from graphshift._version import __version__
 from graphshift.backbones.batchnorm import batch_norms
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.dataset import ShiftDataset
-from graphshift.estimators import Ensemble, Model, make_model
+from graphshift.estimators import Ensemble, Estimator, recorded_estimator
 from graphshift.estimators.adaptation import parts_of
 from graphshift.estimators.predictor import Predictor
-from graphshift.estimators.settings import validated
 from graphshift.fitting.fit import peak_rss_mb
-from graphshift.studies.facts import load_data
 from graphshift.studies.jobs import Job
 from graphshift.studies.limit import in_domain
 from graphshift.studies.plan import member_seeds
-from graphshift.training.selection import misled
+from graphshift.studies.records import Adapted, EnsembleScores, Record, Selected
+from graphshift.studies.resolved import load_data
+from graphshift.training.selection import adversarially_edited
 
 
-class Desk:
-    """Where jobs of one dataset are done one after another; it holds the data of the latest.
+class JobRunner:
+    """Runs jobs of one dataset one after another; it keeps the data of the latest.
 
     Args:
         dataset: its name.
         options: of the dataset.
-        held: data that are loaded already, by the data seed that the plan gave for them (None if it gave none).
+        loaded: data that are loaded already, by the data seed that the plan gave for them (None if it gave none).
     """
 
     def __init__(
-        self, dataset: str, options: Mapping[str, Any], held: Mapping[int | None, ShiftDataset] | None = None
+        self, dataset: str, options: Mapping[str, Any], loaded: Mapping[int | None, ShiftDataset] | None = None
     ) -> None:
-        self.dataset, self.options, self.held = dataset, options, dict(held or {})
+        self.dataset, self.options, self.loaded = dataset, options, dict(loaded or {})
 
-    def do(self, job: Job) -> dict[str, Any]:
+    def run(self, job: Job) -> Record:
         """The record of a job."""
-        drawn = job.data_seed if job.draws_data else None
-        if drawn not in self.held:
-            self.held.clear()  # before the next are loaded: one at a time
+        data_seed = job.data_seed if job.draws_data else None
+        if data_seed not in self.loaded:
+            self.loaded.clear()  # before the next are loaded: one at a time
             try:
-                self.held[drawn] = load_data(self.dataset, self.options, drawn)
+                self.loaded[data_seed] = load_data(self.dataset, self.options, data_seed)
             except Exception as error:
                 return failed(job, reason_of(error))
-        return attempt(job, self.held[drawn])
+        return attempt(job, self.loaded[data_seed])
 
 
-def attempt(job: Job, data: ShiftDataset) -> dict[str, Any]:
+def attempt(job: Job, data: ShiftDataset) -> Record:
     """Runs a job; a failure is recorded with its reason, so that one bad setting does not end a study."""
     reset_peak()
     try:
         found = in_domain(job, data) if job.kind == "limit" else _fitted(job, data)
     except Exception as error:
         return failed(job, reason_of(error))
-    return _blank(job) | {"status": "ok", "metric": data.task.metric, "peak_rss_mb": _peak_mb()} | found
+    return record_of(job, status="ok", metric=data.task.metric, peak_rss_mb=_peak_mb(), **found)
 
 
-def failed(job: Job, reason: str) -> dict[str, Any]:
+def failed(job: Job, reason: str) -> Record:
     """The record of a job that gave nothing."""
-    return _blank(job) | {"status": "failed", "reason": reason}
+    return record_of(job, status="failed", reason=reason, selections={})
 
 
-def _blank(job: Job) -> dict[str, Any]:
-    eerm = job.settings["method"] == "eerm"
-    return {
-        "kind": job.kind,
-        "id": job.id,
-        "dataset": job.dataset,
-        "arm": job.arm,
-        "method": job.settings["method"],
-        "backbone": job.settings["backbone"],
-        "explorer": job.settings["explorer"] if eerm else None,
-        "data_seed": job.data_seed,
-        "seed": job.settings["seed"],
-        "trial": job.trial,
-        "tuned": dict(job.tuned),
-        "environment": job.environment,
-        "settings": dict(job.settings),
-        "status": None,
-        "reason": None,
-        "metric": None,
-        "selections": {},
-        "majority": {},
-        "seconds": None,
-        "seconds_per_epoch": None,
-        "peak_rss_mb": None,
-        "variance": None,
-        "curve": None,
-        "threads": torch.get_num_threads(),
-        "version": __version__,
-    }
+def record_of(job: Job, **found: Any) -> Record:
+    """The record of a job.
+
+    Args:
+        job: what was to do.
+        found: what came of it, as fields of :class:`~graphshift.studies.records.Record`.
+    """
+    settings = job.settings
+    return Record(
+        kind=job.kind,
+        id=job.id,
+        dataset=job.dataset,
+        arm=job.arm,
+        method=settings["method"],
+        backbone=settings["backbone"],
+        explorer=settings.get("explorer"),
+        data_seed=job.data_seed,
+        seed=settings["seed"],
+        trial=job.trial,
+        tuned=dict(job.tuned),
+        environment=job.environment,
+        settings=dict(settings),
+        threads=torch.get_num_threads(),
+        version=__version__,
+        **found,
+    )
 
 
 def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
     """A trial never looks at the tests, unless the rule that does is asked for; a run scores them once."""
     tests = data.tests if "oracle" in job.rules else ()
     members = [
-        make_model(validated({**job.settings, "seed": seed})).fit(data.train, data.val, tests, also=job.rules[1:])
+        recorded_estimator({**job.settings, "seed": seed}).fit(data.train, data.val, tests, also=job.rules[1:])
         for seed in member_seeds(job.settings["seed"], job.ensemble)
     ]
-    kept = [_epochs(member, job.rules[0]) for member in members]
+    chosen = [_epochs(member, job.rules[0]) for member in members]
     model, final = members[0], job.kind == "run"
-    selections: dict[str, dict[str, Any]] = {}
-    for rule, (epoch, score, _) in kept[0].items():
-        for member, epochs in zip(members, kept, strict=True):
+    selections: dict[str, Selected] = {}
+    for rule, (epoch, score, _) in chosen[0].items():
+        for member, epochs in zip(members, chosen, strict=True):
             member.backbone_.load_state_dict(epochs[rule][2])
-        selections[rule] = {"epoch": epoch, "score": score, "val": _on_validation(model, data), "tests": {}}
+        selections[rule] = Selected(epoch=epoch, score=score, val=_on_validation(model, data), tests={})
         if final:
-            misled_val = [model.score(misled(model.backbone_, e)) for e in data.val]
-            selections[rule]["misled"] = fmean(misled_val) if misled_val else None
-            selections[rule] |= _on_training(model, data) | _on_tests(members[:1], data, job.adapt)
-            if job.ensemble > 1:
-                own = {"members": job.ensemble, "val": _on_validation(Ensemble(members), data)}
-                selections[rule]["ensemble"] = own | _on_tests(members, data, job.adapt)
+            selections[rule] = _scored(selections[rule], members, data, job)
     variances = [row["variance"] for row in model.history_ if "variance" in row]
     return {
         "selections": selections,
         "majority": {e.name: e.majority for e in data.tests if e.majority is not None} if final else {},
         "seconds": sum(member.seconds_ for member in members),
-        "seconds_per_epoch": seconds_per_epoch(model),
+        "seconds_per_epoch": model.seconds_ / max(len(model.history_), 1),
         "variance": fmean(variances) if variances else None,
         "curve": _curve(model) if final else None,
     }
 
 
-def _epochs(model: Model, first: str) -> Mapping[str, tuple[int, float | None, Mapping[str, Any]]]:
+def _scored(selected: Selected, members: Sequence[Estimator], data: ShiftDataset, job: Job) -> Selected:
+    """What a rule chose in a final run, with the scores on validation after edits, on training and on the tests."""
+    model, columns = members[0], data.facts.get("spurious_columns")
+    edited = [model.score(adversarially_edited(model.backbone_, e)) for e in data.val]
+    own, together = _on_tests(members[:1], data, job.adapt), None
+    if job.ensemble > 1:
+        val = _on_validation(Ensemble(members), data)
+        together = EnsembleScores(members=job.ensemble, val=val, **_on_tests(members, data, job.adapt))
+    return replace(
+        selected,
+        adversarial_val=fmean(edited) if edited else None,
+        train=fmean(model.score(e) for e in data.train),
+        # Fig. 2b: without the columns that the dataset knows to be spurious
+        train_without_spurious=None if columns is None else fmean(model.score(e.without(columns)) for e in data.train),
+        ensemble=together,
+        **own,
+    )
+
+
+def _epochs(model: Estimator, first: str) -> Mapping[str, tuple[int, float | None, Mapping[str, Any]]]:
     """By rule the epoch that it chose, its score and the weights."""
     own = (model.best_epoch_, model.best_score_, dict(model.backbone_.state_dict()))
     return {first: own} | {rule: (c.epoch, c.score, c.weights) for rule, c in model.also_.items()}
@@ -143,18 +155,11 @@ def _on_validation(model: Predictor, data: ShiftDataset, adapt: str | None = Non
     return fmean(model.score(e, adapt=adapt) for e in data.val) if data.val else None
 
 
-def _on_training(model: Model, data: ShiftDataset) -> dict[str, float | None]:
-    """The score on the training data, and without the columns that the dataset knows to be spurious (Fig. 2b)."""
-    columns = data.facts.get("spurious_columns")
-    without = None if columns is None else fmean(model.score(e.without(columns)) for e in data.train)
-    return {"train": fmean(model.score(e) for e in data.train), "train_without_spurious": without}
+def _on_tests(members: Sequence[Estimator], data: ShiftDataset, ways: Sequence[str]) -> dict[str, Any]:
+    """Test scores; with each way of using the unlabelled tests as well, and where and why it was refused.
 
-
-def _on_tests(members: Sequence[Model], data: ShiftDataset, ways: Sequence[str]) -> dict[str, Any]:
-    """The tests' scores; with each way of using them without labels as well, and where and why it was refused.
-
-    Each way is tried on the validation graphs too, so that it can be chosen there. A way that the backbone has no
-    means for is left out.
+    Each way is scored on the validation graphs too, so that it can be chosen there. A way that the backbone cannot
+    take is left out.
 
     Args:
         members: one model, or those of an ensemble.
@@ -163,7 +168,7 @@ def _on_tests(members: Sequence[Model], data: ShiftDataset, ways: Sequence[str])
     """
     model = members[0] if len(members) == 1 else Ensemble(members)
     plain = {e.name: _finite(model.score(e), e.name) for e in data.tests}
-    found: dict[str, Any] = {}
+    found: dict[str, Adapted] = {}
     fitting = [way for way in ways if "norm" not in parts_of(way) or batch_norms(members[0].backbone_)]
     if any("prior" in parts_of(way) for way in fitting) and data.val:
         for member in members:
@@ -179,22 +184,17 @@ def _on_tests(members: Sequence[Model], data: ShiftDataset, ways: Sequence[str])
                 scores[environment.name] = _finite(model.score(environment, adapt=way), environment.name)
             if why := [str(one.message) for one in told if issubclass(one.category, GraphshiftWarning)]:
                 refused[environment.name] = why[0] if len(why) == len(members) else f"{len(why)} members: {why[0]}"
-        found[way] = {"val": val, "tests": scores, "refused": refused}
-    return {"tests": plain} | ({"adapted": found} if ways else {})
+        found[way] = Adapted(val=val, tests=scores, refused=refused)
+    return {"tests": plain, "adapted": found}
 
 
-def _curve(model: Model) -> dict[str, list[float]] | None:
+def _curve(model: Estimator) -> dict[str, list[float]] | None:
     """Where mean and variance of the risks go during training, at about twenty epochs."""
     rows = [row for row in model.history_ if "variance" in row]
     if not rows:
         return None
     kept = [rows[round(i)] for i in torch.linspace(0, len(rows) - 1, min(len(rows), 21)).tolist()]
     return {name: [float(f"{row[name]:.4g}") for row in kept] for name in ("epoch", "risk", "variance")}
-
-
-def seconds_per_epoch(model: Model) -> float:
-    """What an epoch of its training took, validation included."""
-    return model.seconds_ / max(len(model.history_), 1)
 
 
 def _finite(score: float, name: str) -> float:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from graphshift.studies import run_study, watching
-from graphshift.studies.watching import Standing, seconds_left
+from graphshift.studies import Record, progress, run_study
+from graphshift.studies.progress import StudyProgress, seconds_left
 from tiny_studies import ERM, plan
+from tiny_studies import record as any_record
 
 
-def record(kind: str, arm: str, seconds: float | None) -> dict[str, Any]:
-    return {"kind": kind, "arm": arm, "seconds": seconds}
+def record(kind: str, arm: str, seconds: float | None) -> Record:
+    return any_record(kind=kind, arm=arm, seconds=seconds)
 
 
 def test_fits_that_are_left_take_as_long_as_those_like_them() -> None:
@@ -32,17 +31,17 @@ def test_fits_that_are_left_take_as_long_as_those_like_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("standing", "sentence"),
+    ("now", "sentence"),
     [
-        (Standing(0, 0, 12, None), "0 of 12 fits done"),
-        (Standing(3, 1, 12, 42.4), "3 of 12 fits done, 1 failed, about 42 s left"),
-        (Standing(3, 0, 12, 600), "3 of 12 fits done, about 10 min left"),
-        (Standing(3, 0, 12, 9000), "3 of 12 fits done, about 2.5 h left"),
-        (Standing(12, 0, 12, 0.0), "12 of 12 fits done"),
+        (StudyProgress(0, 0, 12, None), "0 of 12 fits done"),
+        (StudyProgress(3, 1, 12, 42.4), "3 of 12 fits done, 1 failed, about 42 s left"),
+        (StudyProgress(3, 0, 12, 600), "3 of 12 fits done, about 10 min left"),
+        (StudyProgress(3, 0, 12, 9000), "3 of 12 fits done, about 2.5 h left"),
+        (StudyProgress(12, 0, 12, 0.0), "12 of 12 fits done"),
     ],
 )
-def test_the_standing_in_words(standing: Standing, sentence: str) -> None:
-    assert standing.sentence() == sentence
+def test_progress_in_words(now: StudyProgress, sentence: str) -> None:
+    assert now.sentence() == sentence
 
 
 def test_off_a_terminal_there_is_a_line_now_and_then(
@@ -50,7 +49,7 @@ def test_off_a_terminal_there_is_a_line_now_and_then(
 ) -> None:
     run_study(plan(arms=[ERM]), workers=0, threads=1, progress=True)
     assert capsys.readouterr().err == "planted: 0 of 5 fits done\n"  # the rest came within 30 s
-    monkeypatch.setattr(watching, "_EVERY", 0.0)
+    monkeypatch.setattr(progress, "_EVERY", 0.0)
     run_study(plan(arms=[ERM]), workers=0, threads=1, progress=True)
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 6

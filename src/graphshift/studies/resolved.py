@@ -1,48 +1,43 @@
-"""What a study must know of its dataset; every arm is checked against it before anything is written."""
+"""A plan together with what is known of its dataset; every arm is checked against it before anything is written."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
 
-from graphshift.backbones import BACKBONES
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import isolated
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.data.metrics import METRICS
 from graphshift.datasets import DATASETS, load
-from graphshift.estimators import EERM, make_model, new_backbone
+from graphshift.estimators import make_estimator, recorded_estimator
 from graphshift.estimators.adaptation import parts_of
-from graphshift.estimators.settings import Settings
 from graphshift.explorers import EXPLORERS
-from graphshift.fitting.fit import complete_settings
 from graphshift.graph.sparse import Sparse
+from graphshift.methods import EERM
 from graphshift.studies.plan import Arm, Plan
 
-#: Explorers that need a backbone whose risk depends on edges.
-_FOLLOW_EDGES = ("gradient", "mixed")
 
-
-@dataclass(frozen=True)
-class Facts:
-    """The dataset as a plan sees it.
+@dataclass(frozen=True, kw_only=True)
+class ResolvedPlan(Plan):
+    """A plan that can be run: :func:`resolve` has looked at its dataset.
 
     Attributes:
-        metric: its name.
+        metric: the name of the dataset's metric.
         shapes: for each role, each environment's name, nodes, edges, features and counted nodes, and three sums by
             which changed contents are noticed.
         defaults: the dataset's own settings.
-        data_seed: the seed that the data are made from where the plan gives none; None if they are not made.
+        own_data_seed: the seed that the data are made from where the plan gives none; None if they are not made.
     """
 
     metric: str
     shapes: Mapping[str, list[dict[str, Any]]]
     defaults: Mapping[str, Any]
-    data_seed: int | None
+    own_data_seed: int | None
 
     @property
     def higher_is_better(self) -> bool:
@@ -54,31 +49,31 @@ class Facts:
         """The names of the test environments."""
         return [shape["name"] for shape in self.shapes["tests"]]
 
-    def settings(self, arm: Arm, tuned: Mapping[str, Any] | None = None, **chosen: Any) -> Settings:
-        """The complete settings of one fit: the dataset's, then the arm's, then the tuned ones."""
+    def settings(self, arm: Arm, tuned: Mapping[str, Any] | None = None, **chosen: Any) -> dict[str, Any]:
+        """All settings of one fit: the dataset's, then the arm's, then the tuned ones."""
         try:
-            return complete_settings({**arm.settings, **(tuned or {}), **chosen}, self.defaults)
+            return make_estimator({**arm.settings, **(tuned or {}), **chosen}, self.defaults).settings()
         except GraphshiftError as error:
             raise GraphshiftError(f"arm {arm.name!r}: {error}") from None
 
-    def baseline(self, plan: Plan, arm: Arm) -> Arm | None:
-        """The arm that another is held against: the one it names, else the ERM arm of its backbone."""
+    def baseline(self, arm: Arm) -> Arm | None:
+        """The arm that another is compared with: the one it names, else the ERM arm of its backbone."""
         if arm.baseline is not None:
-            return plan.arm(arm.baseline)
-        own = self.erm_arm(plan, self.settings(arm).backbone)
+            return self.arm(arm.baseline)
+        own = self.erm_arm(self.settings(arm)["backbone"])
         return None if own is None or own.name == arm.name else own
 
-    def erm_arm(self, plan: Plan, backbone: str) -> Arm | None:
+    def erm_arm(self, backbone: str) -> Arm | None:
         """The first ERM arm with a backbone."""
-        for arm in plan.arms:
+        for arm in self.arms:
             settings = self.settings(arm)
-            if (settings.method, settings.backbone) == ("erm", backbone):
+            if (settings["method"], settings["backbone"]) == ("erm", backbone):
                 return arm
         return None
 
-    def backbones(self, plan: Plan) -> list[str]:
+    def backbones(self) -> list[str]:
         """The backbones of the arms, each once."""
-        return list(dict.fromkeys(self.settings(arm).backbone for arm in plan.arms))
+        return list(dict.fromkeys(self.settings(arm)["backbone"] for arm in self.arms))
 
 
 def load_data(dataset: str, options: Mapping[str, Any], data_seed: int | None) -> ShiftDataset:
@@ -86,8 +81,13 @@ def load_data(dataset: str, options: Mapping[str, Any], data_seed: int | None) -
     return load(dataset, **options, **({} if data_seed is None else {"seed": data_seed}))
 
 
-def check(plan: Plan, data: ShiftDataset) -> Facts:
-    """Refuses a plan that cannot be run on a dataset, and says what is wrong."""
+def resolve(plan: Plan, data: ShiftDataset) -> ResolvedPlan:
+    """The plan with what is known of its dataset, or an error that says why it cannot be run there.
+
+    Args:
+        plan: what to do.
+        data: its dataset, made from the first data seed.
+    """
     if not data.tests:
         raise GraphshiftError(f"dataset {plan.dataset!r} has no test environments, so there is nothing to compare on.")
     if (needing := [rule for rule in ("val", "explored") if rule in plan.selections]) and not data.val:
@@ -95,12 +95,6 @@ def check(plan: Plan, data: ShiftDataset) -> Facts:
             f"dataset {plan.dataset!r} has no validation environments, which selection {needing[0]!r} needs; choose "
             "'id_val'."
         )
-    facts = Facts(
-        data.task.metric,
-        {role: [_shape(e) for e in getattr(data, role)] for role in ("train", "val", "tests")},
-        data.defaults,
-        own_seed(plan),
-    )
     if any("prior" in parts_of(way) for way in plan.adapt):
         if not data.task.is_classification:
             raise GraphshiftError(f"adapt 'prior': dataset {plan.dataset!r} is regression and has no classes.")
@@ -109,37 +103,37 @@ def check(plan: Plan, data: ShiftDataset) -> Facts:
                 f"adapt 'prior' needs validation environments to calibrate on, and dataset {plan.dataset!r} has none; "
                 "leave it out, or choose selection 'id_val'."
             )
-    for arm in plan.arms:
-        settings = facts.settings(arm)
-        for what, value, known in (
-            ("backbone", settings.backbone, BACKBONES),
-            ("explorer", settings.explorer, EXPLORERS),
-        ):
-            if value not in known:
-                raise GraphshiftError(f"arm {arm.name!r}: {what} is {value!r}; expected one of {', '.join(known)}.")
-        with isolated(0, torch.device("cpu")):  # its options fit, or it says so
-            new_backbone(settings.backbone, settings, data.train[0].num_features, data.task)
-        _check_explorer(arm, settings)
-        for name, values in (arm.space or {}).items():
-            for value in values:
-                facts.settings(arm, {name: value})
-    return facts
+    resolved = ResolvedPlan(
+        **{field.name: getattr(plan, field.name) for field in fields(Plan)},
+        metric=data.task.metric,
+        shapes={role: [_shape(e) for e in getattr(data, role)] for role in ("train", "val", "tests")},
+        defaults=data.defaults,
+        own_data_seed=_own_seed(plan),
+    )
+    for arm in resolved.arms:
+        _check_arm(resolved, arm, data)
+    return resolved
 
 
-def _check_explorer(arm: Arm, settings: Settings) -> None:
-    """An arm whose every fit would fail is no arm."""
-    model = make_model(settings)
-    if not isinstance(model, EERM):
-        return
+def _check_arm(plan: ResolvedPlan, arm: Arm, data: ShiftDataset) -> None:
+    """An arm whose every fit would fail is refused."""
+    estimator = recorded_estimator(plan.settings(arm))
     try:
-        model.make_explorer(settings, 0, 0)
+        with isolated(0, torch.device("cpu")):  # the options of backbone and explorer fit, or they say so
+            backbone = estimator.new_backbone(data.train[0].num_features, data.task)
+            if isinstance(estimator, EERM):
+                estimator.make_explorer(0, 0)
+        explorer = getattr(estimator, "explorer", None)
+        if explorer is not None and EXPLORERS.find(explorer).follows_edges and not backbone.uses_edges:
+            raise GraphshiftError(
+                f"explorer {explorer!r} follows the risk along edges, and backbone {estimator.backbone!r} uses none; "
+                "leave one of them out, or compare them in two studies."
+            )
     except GraphshiftError as error:
         raise GraphshiftError(f"arm {arm.name!r}: {error}") from None
-    if settings.explorer in _FOLLOW_EDGES and settings.backbone == "mlp":
-        raise GraphshiftError(
-            f"arm {arm.name!r}: explorer is {settings.explorer!r}, which follows the risk along edges, and backbone "
-            "'mlp' uses none; leave one of them out, or compare them in two studies."
-        )
+    for name, values in (arm.space or {}).items():
+        for value in values:
+            plan.settings(arm, {name: value})
 
 
 def check_data_seeds(plan: Plan) -> None:
@@ -155,7 +149,7 @@ def check_data_seeds(plan: Plan) -> None:
         raise GraphshiftError("data_seeds: the dataset's option `seed` is given as well; give one of the two.")
 
 
-def own_seed(plan: Plan) -> int | None:
+def _own_seed(plan: Plan) -> int | None:
     """The seed that the data are made from when the plan names none."""
     options = DATASETS[plan.dataset].options
     return plan.options.get("seed", options["seed"].default) if "seed" in options else None

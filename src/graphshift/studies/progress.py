@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 from graphshift.core.progress import error_console
+from graphshift.studies.records import Record
 
 #: Seconds between two lines where there is no terminal.
 _EVERY = 30.0
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How far a study is.
+class StudyProgress:
+    """How far a study has come.
 
     Attributes:
         done: fits that are finished, failed ones included.
@@ -49,9 +49,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def seconds_left(
-    records: Sequence[Mapping[str, Any]], waiting: Sequence[tuple[str, str]], workers: int
-) -> float | None:
+def seconds_left(records: Sequence[Record], waiting: Sequence[tuple[str, str]], workers: int) -> float | None:
     """An estimate: each fit that is left takes as long as those like it took, shared among the workers.
 
     Args:
@@ -59,7 +57,7 @@ def seconds_left(
         waiting: kind and arm of each fit that is not.
         workers: how many fits run at a time.
     """
-    taken = [(r["kind"], r["arm"], r["seconds"]) for r in records if r["seconds"] is not None]
+    taken = [(r.kind, r.arm, r.seconds) for r in records if r.seconds is not None]
     if not taken:
         return None
     overall = fmean(seconds for _, _, seconds in taken)
@@ -75,35 +73,35 @@ def seconds_left(
     return total / workers
 
 
-class Watch:
-    """Shows the standing of a study on standard error."""
+class ProgressDisplay:
+    """Shows the progress of a study on standard error."""
 
     def __init__(self, title: str) -> None:
         from rich.progress import BarColumn, Progress, TextColumn
 
         self.console = error_console()
-        self.title, self._told = title, -_EVERY
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[standing]}"))
+        self.title, self._printed = title, -_EVERY
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[progress]}"))
         self.bar = Progress(*columns, console=self.console, transient=True)
-        self.task = self.bar.add_task(title, total=None, standing="starting workers …")
+        self.task = self.bar.add_task(title, total=None, progress="starting workers …")
 
-    def show(self, standing: Standing) -> None:
-        """Takes the latest standing."""
+    def show(self, progress: StudyProgress) -> None:
+        """Shows the latest."""
         if self.console.is_terminal:
             self.bar.update(
-                self.task, completed=standing.done, total=standing.total, standing=standing.sentence(), refresh=True
+                self.task, completed=progress.done, total=progress.total, progress=progress.sentence(), refresh=True
             )
-        elif time.monotonic() - self._told >= _EVERY:
-            self._told = time.monotonic()
-            print(f"{self.title}: {standing.sentence()}", file=sys.stderr, flush=True)
+        elif time.monotonic() - self._printed >= _EVERY:
+            self._printed = time.monotonic()
+            print(f"{self.title}: {progress.sentence()}", file=sys.stderr, flush=True)
 
 
 @contextmanager
-def watching(title: str, *, enabled: bool) -> Iterator[Watch | None]:
-    """A watch for the length of a block; None if there is to be none."""
+def progress_display(title: str, *, enabled: bool) -> Iterator[ProgressDisplay | None]:
+    """A display for the length of a block; None if there is to be none."""
     if not enabled:
         yield None
         return
-    watch = Watch(title)
-    with watch.bar:
-        yield watch
+    display = ProgressDisplay(title)
+    with display.bar:
+        yield display
