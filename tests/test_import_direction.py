@@ -28,16 +28,6 @@ ORDER = (
     "report",
     "cli",
 )
-#: Imports that are still to be turned round, as (file, imported module). Remove a line with the import.
-KNOWN = {
-    ("estimators/base.py", "methods"),
-    ("estimators/eerm.py", "methods"),
-    ("estimators/erm.py", "methods"),
-    ("estimators/made.py", "methods"),
-    ("training/loop.py", "methods"),
-    ("training/selection.py", "methods"),
-    ("training/selection.py", "methods.eerm"),
-}
 
 
 class Import(NamedTuple):
@@ -51,8 +41,7 @@ class Import(NamedTuple):
 
 def test_packages_import_only_those_before_them() -> None:
     wrong = {(found.file, found.module) for found in all_imports() if not allowed(found)}
-    assert sorted(wrong - KNOWN) == [], "imports against the order"
-    assert sorted(KNOWN - wrong) == [], "no longer there: remove them from KNOWN"
+    assert sorted(wrong) == [], "imports against the order"
 
 
 def test_commands_import_the_lab_when_they_run() -> None:

@@ -17,7 +17,7 @@ TINY = Experiment(
     "tiny",
     "planted",
     "gcn",
-    {"explorers": 2, "edits_per_node": 1, "beta": 1.0, "lr": 0.01, "explorer_lr": 0.01},
+    {"views": 2, "edits_per_node": 1, "beta": 1.0, "lr": 0.01, "explorer_lr": 0.01},
     {"nodes": 60, "environments": 4, "degree": 4.0},
     erm={"lr": 0.1},
     code={"directed_edits": True},

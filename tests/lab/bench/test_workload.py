@@ -37,7 +37,7 @@ def test_methods_are_what_their_names_say() -> None:
         assert [type(one) for one in made] == [explorer] * 4
         assert {one.edits_per_node for one in made} == {2}
         assert len({one.seed for one in made}) == 4
-        assert method.low_memory
+        assert method.hparams.low_memory
     assert set(METHODS) == {"erm", "random", "reinforce", "gradient", "dense"}
 
 

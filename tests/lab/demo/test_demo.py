@@ -41,7 +41,7 @@ def test_arms_differ_only_in_what_they_say(shown: tuple[Path, dict[str, Any]]) -
             base, own = (next(r["settings"] for r in part["records"] if r["arm"] == name) for name in ("ERM", arm.name))
             shared = set(base) - set(arm.settings) - {"backbone_options"}
             explorers = (
-                {"beta", "edits_per_node", "explorer_lr", "explorers"} if arm.settings["method"] == "eerm" else set()
+                {"beta", "edits_per_node", "explorer_lr", "views"} if arm.settings["method"] == "eerm" else set()
             )
             assert {k: own[k] for k in shared - explorers} == {k: base[k] for k in shared - explorers}
 

@@ -1,4 +1,4 @@
-"""Explorers against a GNN that stands still: nothing but them moves, and what is recorded is what happened."""
+"""Explorers against a fixed GNN: nothing but them changes, and what is recorded is what happened."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from graphshift.graph.graph import Graph
 from graphshift.lab.paper import exploring
 from graphshift.lab.paper.exploring import LEARNERS, Case, Explored, cases, explore, explore_all, explored, relabelled
 from graphshift.lab.paper.tables import exploring_table, rates_table
-from graphshift.methods import EERMMethod
+from graphshift.methods import EERM, EERMMethod
 from policies import logits_of
 from reference import dense_adjacency, graph_of, random_data
 from small import copied, environments, identical
@@ -116,9 +116,9 @@ def risk_of(backbone: Backbone, environment: Environment, graph: Graph) -> float
 
 
 @pytest.mark.parametrize("credit", ["shared", "difference"])
-def test_explorers_learn_and_the_gnn_stands_still(credit: str, training: list[Environment], backbone: Backbone) -> None:
+def test_explorers_learn_and_the_gnn_stays(credit: str, training: list[Environment], backbone: Backbone) -> None:
     before = copied(backbone.state_dict())
-    method = EERMMethod(backbone, learner, explorers=3, credit=credit)
+    method = EERMMethod(backbone, EERM(views=3, credit=credit), learner)
     twins = [[learner(m, k) for k in range(3)] for m in range(2)]
     for _ in range(3):
         views, risks = method.explore(training)
@@ -139,7 +139,7 @@ def test_explorers_learn_and_the_gnn_stands_still(credit: str, training: list[En
 
 
 def test_the_risks_of_views_are_those_that_exploring_gave(training: list[Environment], backbone: Backbone) -> None:
-    method = EERMMethod(backbone, learner, explorers=2)
+    method = EERMMethod(backbone, EERM(views=2), learner)
     views, risks = method.explore(training)
     before = copied(method.state())
     assert torch.equal(method.risks_of(training, views), risks)
@@ -177,7 +177,7 @@ def test_a_record_holds_what_happened(learner_name: str) -> None:
     def make(m: int, k: int) -> Explorer:
         return Reinforce(2, lr=0.2, seed=derive_seed(6, 3, m, k), **options)
 
-    method = EERMMethod(backbone, make, explorers=3, credit=credit)
+    method = EERMMethod(backbone, EERM(views=3, credit=credit), make)
     variances, controls = [], []
     for step in range(40):
         views, risks = method.explore(training)
@@ -211,8 +211,9 @@ def test_a_record_holds_what_happened(learner_name: str) -> None:
 def test_explorers_that_cannot_learn_are_random_ones() -> None:
     case = Case("tiny", "paper", 0.0, 1, 200, 0)
     record = explore(case, still(), [tiny()], 1.0)
-    method = EERMMethod(still(), lambda m, k: Random(1, seed=50 + k), explorers=3)
-    random = fmean(float(method.explore([tiny()])[1].var()) for _ in range(200))
+    method = EERMMethod(still(), EERM(views=3), lambda m, k: Random(1, seed=50 + k))
+    training = [tiny()]  # explorers belong to an environment
+    random = fmean(float(method.explore(training)[1].var()) for _ in range(200))
     assert fmean(record.curve["variance"]) / random == pytest.approx(1, abs=0.2)
     assert record.distinct == [1.0, 1.0, 1.0]
 

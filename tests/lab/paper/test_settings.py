@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from graphshift.studies.facts import Facts
 
 from graphshift.backbones import BACKBONES
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.hparams import hparams_of
 from graphshift.datasets import DATASETS
-from graphshift.estimators import METHODS
-from graphshift.estimators.settings import EERM_ONLY, LEARNING_ONLY, Settings, idle_settings
+from graphshift.estimators import make_estimator
 from graphshift.explorers import EXPLORERS
 from graphshift.lab.paper import EXPERIMENTS, ITEMS, Size, find, plan_of
 from graphshift.lab.paper.reproducing import settings_of
+from graphshift.methods import EERM, METHODS
 from graphshift.studies import PAPER_SPACE, Arm, Plan
 
 #: K, s, β, learning rate of the GNN, of the explorers, of ERM.
@@ -38,6 +38,9 @@ ARTIFICIAL = [name for name in TABLE if name.startswith(("cora", "photo"))]
 ALL = [(name, setting) for name, experiment in EXPERIMENTS.items() for setting in experiment.settings]
 APART = ["cora-gcn", "photo-gcn", "twitch-gcn", "facebook-hopkins", "pubmed"]
 
+#: Settings that only explorers that learn have.
+LEARNING_ONLY = {name for name, about in hparams_of(EERM).items() if about.needs == "learns"}
+
 #: Defaults that no dataset has: whatever an arm takes from them it forgot to state.
 STRANGE = {
     "backbone": "sgc",
@@ -46,7 +49,7 @@ STRANGE = {
     "hidden_channels": 7,
     "weight_decay": 0.7,
     "lr": 0.7,
-    "explorers": 7,
+    "views": 7,
     "edits_per_node": 7,
     "beta": 0.7,
     "explorer_lr": 0.7,
@@ -58,18 +61,19 @@ def plan(name: str, setting: str, **size: int) -> Plan:
     return plan_of(EXPERIMENTS[name], setting, Size(**size))
 
 
-def completed(arm: Arm, defaults: Mapping[str, Any] = STRANGE) -> Settings:
+def completed(arm: Arm, defaults: Mapping[str, Any] = STRANGE) -> Any:
     tuned = {setting: values[0] for setting, values in (arm.space or {}).items()}
-    return Facts("accuracy", {}, defaults, None).settings(arm, tuned)
+    return make_estimator({**arm.settings, **tuned}, defaults)
 
 
-def by_method(name: str, setting: str) -> dict[str, Settings]:
+def by_method(name: str, setting: str) -> dict[str, Any]:
     return {arm.settings["method"]: completed(arm) for arm in plan(name, setting).arms}
 
 
-def differing(one: Settings, other: Settings) -> set[str]:
-    left, right = one.model_dump(), other.model_dump()
-    return {name for name in left if left[name] != right[name]}
+def differing(one: Any, other: Any) -> set[str]:
+    """The settings that both have and that differ."""
+    left, right = one.settings(), other.settings()
+    return {name for name in left if name in right and left[name] != right[name]}
 
 
 @pytest.mark.parametrize(("name", "setting"), ALL)
@@ -79,20 +83,20 @@ def test_every_study_can_be_run(name: str, setting: str) -> None:
     for arm in made.arms:
         settings = completed(arm)
         assert settings.backbone in BACKBONES
-        assert settings.explorer in EXPLORERS
-        idle = set(idle_settings(settings.method, settings.explorer))
+        idle = {name for name in hparams_of(settings) if settings.idle(name, settings.settings())}
         assert differing(settings, completed(arm, {})) <= idle  # a dataset's own defaults change nothing
         stated = {*arm.settings, *(arm.space or {})}
         assert not stated & idle
         if settings.method == "eerm":
-            assert {"beta", "explorers", "edits_per_node", "explorer_lr"} - idle <= stated
+            assert settings.explorer in EXPLORERS
+            assert {"beta", "views", "edits_per_node", "explorer_lr"} - idle <= stated
 
 
 @pytest.mark.parametrize("name", TABLE)
 def test_published_settings_are_those_of_the_authors_code(name: str) -> None:
     arms = by_method(name, "published")
     erm, eerm = arms["erm"], arms["eerm"]
-    found = (eerm.explorers, eerm.edits_per_node, eerm.beta, eerm.lr, eerm.explorer_lr, erm.lr)
+    found = (eerm.views, eerm.edits_per_node, eerm.beta, eerm.lr, eerm.explorer_lr, erm.lr)
     assert found == TABLE[name]
     dataset = EXPERIMENTS[name].dataset
     both = {(s.epochs, s.weight_decay, s.hidden_channels, s.dropout) for s in (erm, eerm)}
@@ -147,7 +151,7 @@ def test_paper_follows_the_text(name: str) -> None:
     elif name in TABLE:
         assert (s, beta, lr, explorer_lr) == TABLE[name][1:5]
     if name in TABLE:
-        assert eerm.explorers == TABLE[name][0]
+        assert eerm.views == TABLE[name][0]
 
 
 def test_the_iid_experiment_is_erm_alone_over_five_splits() -> None:
@@ -175,8 +179,8 @@ def test_fair_gives_every_arm_the_same_number_of_trials(name: str) -> None:
     for arm in made.arms:
         settings = completed(arm)
         assert settings.backbone == EXPERIMENTS[name].backbone
-        assert not settings.directed_edits
-        assert not settings.reset_explorers
+        if arm is not erm:
+            assert (settings.directed_edits, settings.reset_explorers) == (False, False)
     assert differing(completed(learned), completed(random)) <= {"explorer", *LEARNING_ONLY}
     assert "one_way" not in made.options
 
@@ -218,8 +222,7 @@ def test_explorers_differ_in_what_their_names_say(name: str) -> None:
         "EERM, gradient, gcn",
     ]
     erm, random, learned, fast, gradient = arms.values()
-    assert differing(erm, learned) <= {"method", *EERM_ONLY}
-    assert "lr" not in differing(erm, learned)
+    assert differing(erm, learned) == {"method"}
     assert (random.explorer, learned.explorer, gradient.explorer) == ("random", "reinforce", "gradient")
     for other in (random, gradient):
         assert differing(learned, other) - {*LEARNING_ONLY} == {"explorer"}
@@ -228,8 +231,7 @@ def test_explorers_differ_in_what_their_names_say(name: str) -> None:
     assert fast.explorer_options == {"normalise": True}
     for settings in arms.values():
         assert settings.backbone == "gcn"
-        assert not settings.directed_edits
-        assert not settings.reset_explorers
+        assert settings is erm or (settings.directed_edits, settings.reset_explorers) == (False, False)
     assert "one_way" not in plan(name, "explorers").options
 
 
@@ -309,7 +311,7 @@ def test_the_table_of_methods_has_all_of_them_with_the_same_budget(name: str) ->
     assert made.in_domain
     assert made.adapt == ("norm", "prior", "norm+prior")
     assert made.selections == ("val",)
-    assert {arm.settings.get("explorers", 3) for arm in made.arms} == {3}
+    assert {arm.settings.get("views", 3) for arm in made.arms} == {3}
     backbones = {arm.settings["backbone"] for arm in made.arms}
     labels_from_a_gcn = made.dataset in ("cora", "photo")
     assert backbones == ({"gcn"} if labels_from_a_gcn else {"gcn", "sage", "mlp"})
@@ -323,7 +325,7 @@ def test_data_that_are_made_need_no_folder_of_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [e for e in EXPERIMENTS if "selections" in EXPERIMENTS[e].settings])
-def test_rules_are_held_against_each_other_with_all_else_equal(name: str) -> None:
+def test_rules_are_compared_with_all_else_equal(name: str) -> None:
     made = plan(name, "selections")
     assert made.selections == ("val", "explored", "id_val", "oracle")
     explorers = [arm.settings.get("explorer") for arm in made.arms]

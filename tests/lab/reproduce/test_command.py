@@ -135,7 +135,7 @@ def test_pictures_of_failures_can_be_drawn(graphshift: Any, tmp_path: Path, monk
     install(monkeypatch, item=item, erm={"lr": 1e6}, common=wild, data_seeds=1)
     assert graphshift("reproduce", "fig99", *HERE, "--out", tmp_path / "some").status == 0
     assert (tmp_path / "some" / "fig99" / "fig99-tests.svg").is_file()
-    eerm = {"explorers": 2, "edits_per_node": 1, "beta": 1.0, "lr": 1e6, "explorer_lr": 0.01}
+    eerm = {"views": 2, "edits_per_node": 1, "beta": 1.0, "lr": 1e6, "explorer_lr": 0.01}
     install(monkeypatch, item=item, eerm=eerm, erm={}, common=wild, data_seeds=1)
     answer = graphshift("reproduce", "fig99", *HERE, "--out", tmp_path / "all")
     assert (answer.status, "Traceback" in answer.err) == (0, False)

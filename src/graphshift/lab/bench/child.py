@@ -46,7 +46,8 @@ def measure(task: dict[str, Any]) -> dict[str, int]:
     """Trains as the task says; see :func:`graphshift.lab.bench.memory.peak_of`."""
     _train(planted_environment(_TINY), task)  # what libraries make ready at their first use is not the data's
     before = peak_bytes()
-    method = _train(_environment(Path(task["data"])), task)
+    environment = _environment(Path(task["data"]))  # explorers live as long as their environment
+    method = _train(environment, task)
     return {"before": before, "peak": peak_bytes(), "explorers": explorer_bytes(method)}
 
 

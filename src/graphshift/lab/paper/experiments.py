@@ -101,7 +101,7 @@ def _cora(generator: str, **eerm: Any) -> Experiment:
 
 def _photo(generator: str) -> Experiment:
     return _artificial(
-        "photo", generator, seeds=1, data_seeds=5, trials=12, method_trials=4, explorers=5, lr=0.01, explorer_lr=0.005
+        "photo", generator, seeds=1, data_seeds=5, trials=12, method_trials=4, views=5, lr=0.01, explorer_lr=0.005
     )
 
 
@@ -110,7 +110,7 @@ def _twitch(backbone: str, *, trials: int, repeats: int, **eerm: Any) -> Experim
         f"twitch-{backbone}",
         "twitch",
         backbone,
-        {"explorers": 3, "edits_per_node": 5, **eerm},
+        {"views": 3, "edits_per_node": 5, **eerm},
         erm={"lr": 0.01},
         code={"directed_edits": True},
         code_options={"one_way": True},
@@ -143,7 +143,7 @@ def _facebook(training: str) -> Experiment:
         f"facebook-{training}",
         "facebook100",
         "gcn",
-        {"explorers": 3, "edits_per_node": 5, "beta": 1.0, "lr": 0.01, "explorer_lr": 0.005},
+        {"views": 3, "edits_per_node": 5, "beta": 1.0, "lr": 0.01, "explorer_lr": 0.005},
         {"training": training, "tests": _SCHOOLS},
         erm={"lr": 0.01},
         code={"directed_edits": True},
@@ -163,7 +163,7 @@ def _elliptic(backbone: str, **eerm: Any) -> Experiment:
         f"elliptic-{backbone}",
         "elliptic",
         backbone,
-        {"explorers": 3, "edits_per_node": 5, "beta": 1.0, **eerm},
+        {"views": 3, "edits_per_node": 5, "beta": 1.0, **eerm},
         erm={"lr": 0.01},
         code={"directed_edits": True},
         common=_COMMON | {"weight_decay": 0.0},
@@ -190,9 +190,9 @@ def _arxiv(backbone: str, **eerm: Any) -> Experiment:
 EXPERIMENTS: dict[str, Experiment] = {
     e.name: e
     for e in (
-        _cora("gcn", explorers=10, explorer_lr=0.001),
-        _cora("sgc", explorers=5, explorer_lr=0.005),
-        _cora("gat", explorers=10, explorer_lr=0.001),
+        _cora("gcn", views=10, explorer_lr=0.001),
+        _cora("sgc", views=5, explorer_lr=0.005),
+        _cora("gat", views=10, explorer_lr=0.001),
         *(_photo(generator) for generator in ("gcn", "sgc", "gat")),
         _twitch("gcn", trials=30, repeats=3, beta=3.0, lr=0.01, explorer_lr=0.001),
         _twitch("gat", trials=6, repeats=1, beta=1.0, lr=0.01, explorer_lr=0.005, backbone_options={"heads": 4}),
@@ -203,13 +203,13 @@ EXPERIMENTS: dict[str, Experiment] = {
         *(_facebook(training) for training in ("hopkins", "bingham", "washu")),
         _elliptic("sage", lr=0.0002, explorer_lr=0.0001, num_layers=5),
         _elliptic("gprgnn", lr=0.01, explorer_lr=0.005),
-        _arxiv("sage", explorers=5, beta=0.5, lr=0.005, explorer_lr=0.01, num_layers=5),
-        _arxiv("gprgnn", explorers=3, beta=1.0, lr=0.01, explorer_lr=0.001),
+        _arxiv("sage", views=5, beta=0.5, lr=0.005, explorer_lr=0.01, num_layers=5),
+        _arxiv("gprgnn", views=3, beta=1.0, lr=0.01, explorer_lr=0.001),
         Experiment(
             "structure",
             "planted-structure",
             "sage",
-            {"explorers": 3, "edits_per_node": 5, "beta": 1.0, "lr": 0.01},
+            {"views": 3, "edits_per_node": 5, "beta": 1.0, "lr": 0.01},
             common=_COMMON,
             settings=("methods", "selections", "kinds"),
             seeds=1,
@@ -221,7 +221,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             "features",
             "planted",
             "gcn",
-            {"explorers": 3, "edits_per_node": 1, "beta": 1.0, "lr": 0.01},
+            {"views": 3, "edits_per_node": 1, "beta": 1.0, "lr": 0.01},
             common=_COMMON,
             settings=("methods", "selections", "kinds"),
             seeds=1,
@@ -233,7 +233,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             "pubmed",
             "pubmed-temporal",
             "gcn",
-            {"explorers": 3, "edits_per_node": 3, "beta": 1.0, "lr": 0.003, "explorer_lr": 0.005},
+            {"views": 3, "edits_per_node": 3, "beta": 1.0, "lr": 0.003, "explorer_lr": 0.005},
             common=_COMMON,
             settings=_ALL[1:],
             other_backbone="sage",

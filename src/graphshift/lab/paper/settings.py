@@ -126,9 +126,9 @@ def _fair(experiment: Experiment) -> _Made:
 def _methods(experiment: Experiment) -> _Made:
     """As fair, with all methods and explorers on the experiment's backbone, and the main ones on others.
 
-    Three explorers everywhere: ten, as on Cora in the paper, cost three times as much.
+    Three views everywhere: ten, as on Cora in the paper, cost three times as much.
     """
-    common = {**experiment.common, "explorers": 3}
+    common = {**experiment.common, "views": 3}
     arms = crossed_arms(_METHODS, [experiment.backbone], _METHOD_EXPLORERS, common=common)
     if experiment.other_backbone is not None:
         arms += crossed_arms(["erm", "eerm"], [experiment.other_backbone], ["random", "gradient"], common=common)
@@ -141,7 +141,7 @@ def _wide(experiment: Experiment) -> _Made:
 
     EERM with masked features is left out: of all arms of ``methods`` it was the lowest on validation.
     """
-    common = {**experiment.common, "explorers": 3, "patience": 50}
+    common = {**experiment.common, "views": 3, "patience": 50}
     for name in _WIDER:
         common.pop(name, None)
     space = {method: {**paper_space({"method": method, "inner_steps": 1}), **_WIDER} for method in _METHODS}
@@ -153,7 +153,7 @@ def _wide(experiment: Experiment) -> _Made:
 
 def _selections(experiment: Experiment) -> _Made:
     """ERM, and EERM with random and with guided edits, as in the table of all methods."""
-    common = {**experiment.common, "explorers": 3}
+    common = {**experiment.common, "views": 3}
     arms = crossed_arms(["erm", "eerm"], [experiment.backbone], ["random", "gradient"], common=common)
     return arms, dict(experiment.options), experiment.method_trials
 
