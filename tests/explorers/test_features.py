@@ -239,7 +239,7 @@ def test_a_step_has_the_gradient_of_the_risks_of_changed_features(
         "mask": lambda m, k: FeatureExplorer(kind="mask", aim=aims[k % 2]),
         "mixed": lambda m, k: MixedExplorer(1, kind="shift", aim=aims[k % 2], seed=k),
     }[explorer]
-    method = EERMMethod(network, make, views=2, beta=1.5, low_memory=low_memory)
+    method = EERMMethod(network, gs.EERM(views=2, beta=1.5, low_memory=low_memory), make)
     kept: list[Any] = []
     inner = method._propose
     method._propose = lambda *given: kept.append(inner(*given)) or kept[-1]  # type: ignore[method-assign,func-returns-value]
@@ -310,7 +310,7 @@ def test_views_that_keep_their_features_are_measured_by_the_same_statistics() ->
     (e,) = environments(1, nodes=60)
     torch.manual_seed(0)
     network = make_backbone("sage", 5, 3, hidden_channels=6, num_layers=2, dropout=0.0)
-    method = EERMMethod(network, lambda m, k: FeatureExplorer(kind="mask", aim="lower"), views=2)
+    method = EERMMethod(network, gs.EERM(views=2), lambda m, k: FeatureExplorer(kind="mask", aim="lower"))
     method.step([e], 0.0)
     views = [
         [explorer.propose(e.graph, SharedRisk(lambda *_: torch.zeros(()), e.x)) for explorer in method.explorers[0]]
@@ -334,7 +334,7 @@ def test_mixed_explorers_choose_edges_by_the_risk_that_views_are_measured_by() -
             asked.append(risk(graph).detach())
             super().prepare(graph, risk)
 
-    method = EERMMethod(network, lambda m, k: Asking(1, aim="leave", seed=k), views=2, lr=0.0)
+    method = EERMMethod(network, gs.EERM(views=2, lr=0.0), lambda m, k: Asking(1, aim="leave", seed=k))
     for _ in range(3):
         method.step([e], 0.0)
     nothing = SharedRisk(lambda *_: torch.zeros(()), e.x)
@@ -349,9 +349,8 @@ def test_batch_normalisation_does_not_hide_a_shift() -> None:
     (e,) = environments(1, nodes=60)
     torch.manual_seed(0)
     network = make_backbone("sage", 5, 3, hidden_channels=6, num_layers=2, dropout=0.0)
-    method = EERMMethod(
-        network, lambda m, k: FeatureExplorer(kind="shift", bound=1.0, aim=AIMS[k % 2]), views=2, lr=0.01
-    )
+    make = lambda m, k: FeatureExplorer(kind="shift", bound=1.0, aim=AIMS[k % 2])  # noqa: E731
+    method = EERMMethod(network, gs.EERM(views=2, lr=0.01), make)
     found = [method.step([e], 0.0)["variance"] for _ in range(30)]
     assert max(found) > 1e-3
     norm = network.norms[0]

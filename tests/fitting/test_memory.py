@@ -18,7 +18,9 @@ import graphshift as gs
 from graphshift.backbones import BACKBONES
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
-from graphshift.estimators.settings import Settings, validated
+from graphshift.estimators import Estimator
+from graphshift.estimators.settings import make_estimator
+from graphshift.explorers import EXPLORERS
 from graphshift.fitting import memory
 from graphshift.fitting.memory import Estimate, advice, available_bytes, data_bytes, estimate, parse_size, show_size
 
@@ -31,7 +33,7 @@ def data() -> ShiftDataset:
 
 
 def total(data: ShiftDataset, **given: Any) -> int:
-    return estimate(data, validated(given), resident=100 * MB).total
+    return estimate(data, make_estimator(given), resident=100 * MB).total
 
 
 # --- against what processes really hold --------------------------------------------------------------------------
@@ -40,7 +42,8 @@ MEASURE = """
 import gc, json, pathlib, sys, tempfile
 import graphshift as gs
 from graphshift.fitting import memory
-from graphshift.fitting.fit import FitRequest, complete_settings, fit_in_folder
+from graphshift.estimators.settings import make_estimator
+from graphshift.fitting.fit import FitRequest, fit_in_folder
 
 def mark(name):
     lines = pathlib.Path("/proc/self/status").read_text().splitlines()
@@ -52,7 +55,7 @@ found = {}
 for name, given in json.loads(sys.argv[1]).items():
     gc.collect()
     memory.give_back_freed()
-    expected = memory.estimate(data, complete_settings(given, data.defaults))
+    expected = memory.estimate(data, make_estimator(given, data.defaults))
     pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
     with tempfile.TemporaryDirectory() as folder:
         fit_in_folder(FitRequest("planted", {}, given), pathlib.Path(folder) / "run", data=data, checkpoint_every=0.0)
@@ -110,14 +113,15 @@ def test_more_of_anything_never_needs_less(data: ShiftDataset, backbone: str, gi
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_low_memory_needs_less(data: ShiftDataset, backbone: str, explorer: str) -> None:
     # With few epochs the policies, which both modes hold, do not hide the views.
-    given = {"backbone": backbone, "explorer": explorer, "views": 4, "edits_per_node": 1, "epochs": 1}
+    given: dict[str, Any] = {"backbone": backbone, "explorer": explorer, "views": 4, "epochs": 1}
+    given |= {"edits_per_node": 1} if EXPLORERS[explorer].edits_edges else {}
     low, usual = total(data, **given, low_memory=True), total(data, **given)
     # Where hardly anything of a view is kept, proposing, which the modes share, may need most.
     assert low < usual or (low == usual and (backbone in ("sgc", "mlp") or explorer == "gradient"))
 
 
 def views(data: ShiftDataset, **given: Any) -> int:
-    found = estimate(data, validated({"backbone": "gcn", "explorer": "random"} | given), resident=0)
+    found = estimate(data, make_estimator({"backbone": "gcn", "explorer": "random"} | given), resident=0)
     assert found.moment == "the backward pass"
     return found.parts["views"]
 
@@ -130,8 +134,8 @@ def test_every_view_holds_its_graph_the_form_of_it_and_its_actions(data: ShiftDa
         form = 4 * entries + 2 * 4 * nodes  # the values of Â, its diagonal and the degrees
         actions = 4 * nodes * edits
         expected = explorers * (graph + form + actions)
-        assert views(data, explorers=explorers, edits_per_node=edits) == expected
-        low = views(data, explorers=explorers, edits_per_node=edits, low_memory=True)
+        assert views(data, views=explorers, edits_per_node=edits) == expected
+        low = views(data, views=explorers, edits_per_node=edits, low_memory=True)
         assert low == graph + form + actions + explorers * actions  # of one view, and what all are made of again
 
 
@@ -139,26 +143,26 @@ def test_every_view_holds_its_graph_the_form_of_it_and_its_actions(data: ShiftDa
 def test_low_memory_keeps_the_activations_of_one_view(data: ShiftDataset, backbone: str) -> None:
     def activations(**given: Any) -> int:
         fixed = {"backbone": backbone, "explorer": "random", "hidden_channels": 64, "edits_per_node": 1}
-        return estimate(data, validated(fixed | given), resident=0).parts["activations"]
+        return estimate(data, make_estimator(fixed | given), resident=0).parts["activations"]
 
     assert activations(views=8, low_memory=True) == activations(views=2, low_memory=True)
     assert activations(views=8) > 2 * activations(views=2)
 
 
 def test_a_checkpoint_copies_the_policies(data: ShiftDataset) -> None:
-    found = estimate(data, validated({"edits_per_node": 5}), resident=0)
+    found = estimate(data, make_estimator({"edits_per_node": 5}), resident=0)
     assert found.moment == "a checkpoint"
     assert found.parts["checkpoint"] == found.parts["policies"] > 0
-    early = estimate(data, validated({"backbone": "gat", "edits_per_node": 1, "epochs": 1}), resident=0)
+    early = estimate(data, make_estimator({"backbone": "gat", "edits_per_node": 1, "epochs": 1}), resident=0)
     assert early.moment == "the backward pass"
     assert early.parts["policies"] > 0
     assert "checkpoint" not in early.parts  # the trainer lets it go when it is written
-    assert "checkpoint" not in estimate(data, Settings(explorer="random"), resident=0).parts
+    assert "checkpoint" not in estimate(data, gs.EERM(explorer="random"), resident=0).parts
 
 
 def test_a_policy_holds_16_bytes_for_every_entry(data: ShiftDataset) -> None:
     def policies(**given: Any) -> int:
-        return estimate(data, validated(given), resident=0).parts["policies"]
+        return estimate(data, make_estimator(given), resident=0).parts["policies"]
 
     assert policies(edits_per_node=5) == 3 * 3000 * (16 * 64 + 28)
     assert policies(edits_per_node=5, explorer_options={"entries_per_node": 32}) == 3 * 3000 * (16 * 32 + 28)
@@ -181,17 +185,17 @@ def test_shared_arrays_count_once(data: ShiftDataset) -> None:
     alone = data_bytes(ShiftDataset("one", [environment]))
     twin = environment.replace(name="twin", mask=environment.mask.clone())
     assert data_bytes(ShiftDataset("two", [environment, twin])) <= alone + 3000 + 2 * 8 * 3000  # mask, counted, labels
-    # x, keys (int64), the pattern and Â that making the data left; mask, labels twice, and which nodes count
+    # x, the pattern and Â that making the data left; mask, labels twice, and which nodes count
     edges = environment.graph.num_edges
-    assert alone == 4 * 24 * 3000 + (8 + 4 + 4) * edges + 4 * 3001 + 3 * 4 * 3000 - 4 * 3000 + (1 + 3 * 8) * 3000
+    assert alone == 4 * 24 * 3000 + (4 + 4) * edges + 4 * 3001 + 3 * 4 * 3000 - 4 * 3000 + (1 + 3 * 8) * 3000
 
 
 def test_what_is_there_already_is_not_counted_again(data: ShiftDataset) -> None:
     first = gs.load("planted", nodes=500, environments=3)
-    before = estimate(first, Settings(method="erm"), resident=0)
+    before = estimate(first, gs.ERM(), resident=0)
     for environment in first.environments:
         environment.graph.forget()
-    after = estimate(first, Settings(method="erm"), resident=0)
+    after = estimate(first, gs.ERM(), resident=0)
     assert after.parts["forms"] > before.parts.get("forms", 0)
     assert after.parts["data"] < before.parts["data"]
     assert after.total == pytest.approx(before.total, rel=0.01)
@@ -199,7 +203,7 @@ def test_what_is_there_already_is_not_counted_again(data: ShiftDataset) -> None:
 
 def test_a_process_counts_once_with_its_data(data: ShiftDataset) -> None:
     held = data_bytes(data)
-    found = estimate(data, Settings(), resident=500 * MB)
+    found = estimate(data, gs.EERM(), resident=500 * MB)
     assert found.parts["process"] + found.parts["data"] == 500 * MB + memory.estimating._FIRST_USE
     assert found.parts["data"] == held
     assert found.total == sum(found.parts.values())
@@ -215,17 +219,18 @@ def test_a_module_of_ones_own_is_flagged(data: ShiftDataset) -> None:
         def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
             return self.linear(x)
 
-    assert estimate(data, Settings()).unknown == ""
-    found = estimate(data, Settings(), backbone=Own())
+    assert estimate(data, gs.EERM()).unknown == ""
+    found = estimate(data, gs.EERM(Own()))
     assert "'Own' is your own" in found.unknown
     assert found.total > total(data, backbone="sgc")
-    assert "rule of thumb" in estimate(data, Settings(backbone="Mine")).unknown
+    own = gs.EERM(explorer=lambda seed: gs.explorers.Random(seed=seed))
+    assert "explorer is your own" in estimate(data, own).unknown
 
 
 def test_estimating_changes_nothing(data: ShiftDataset) -> None:
     before, state = set(data.train[0].graph.__dict__), torch.get_rng_state()
     for backbone in BACKBONES:
-        estimate(data, Settings(backbone=backbone))
+        estimate(data, gs.EERM(backbone=backbone))
     assert set(data.train[0].graph.__dict__) == before
     assert torch.equal(torch.get_rng_state(), state)
 
@@ -310,19 +315,19 @@ def test_sizes_are_shown() -> None:
 
 
 def test_advice_names_what_suffices_alone(data: ShiftDataset) -> None:
-    settings = Settings(edits_per_node=5, views=6)
+    settings = gs.EERM(edits_per_node=5, views=6)
     now = total(data, edits_per_node=5, views=6)
     said = advice(data, settings, now - 1, resident=100 * MB)
-    assert "--explorers 5 (about" in said
+    assert "--views 5 (about" in said
     assert "entries_per_node=32 (about" in said
     fewer = total(data, edits_per_node=5, views=3)
     said = advice(data, settings, fewer, resident=100 * MB)
-    assert f"--explorers 3 (about {show_size(fewer)})" in said
+    assert f"--views 3 (about {show_size(fewer)})" in said
     assert "--hidden" not in said  # the policies need most: a narrower network does not help
 
 
 FLAGS = {
-    "--explorers": "explorers",
+    "--views": "views",
     "--edits-per-node": "edits_per_node",
     "--hidden": "hidden_channels",
     "--explorer-option": "explorer_options",
@@ -330,7 +335,7 @@ FLAGS = {
 }
 
 
-def as_said(settings: Settings, words: str) -> Settings:
+def as_said(settings: Estimator, words: str) -> Estimator:
     """The settings with the flags of a piece of advice."""
     changes: dict[str, Any] = {}
     for flag, value in re.findall(r"(--[a-z-]+)(?: ([\w=]+))?", words):
@@ -339,7 +344,7 @@ def as_said(settings: Settings, words: str) -> Settings:
             changes["explorer_options"] = {name: int(number)}
         else:
             changes[FLAGS[flag]] = int(value) if value else True
-    return settings.model_copy(update=changes)
+    return settings.replace(**changes)
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)
@@ -347,16 +352,16 @@ def as_said(settings: Settings, words: str) -> Settings:
     "given",
     [
         {"method": "erm"},
-        {"explorer": "random"},
-        {"epochs": 1},
-        {"edits_per_node": 8},
-        {"explorer": "gradient"},
-        {"explorer": "random", "low_memory": True},
+        {"views": 5, "explorer": "random"},
+        {"views": 5, "epochs": 1},
+        {"views": 5, "edits_per_node": 8},
+        {"views": 5, "explorer": "gradient"},
+        {"views": 5, "explorer": "random", "low_memory": True},
     ],
     ids=str,
 )
 def test_whoever_follows_the_advice_stays_below(data: ShiftDataset, backbone: str, given: dict[str, Any]) -> None:
-    settings = validated({"backbone": backbone, "views": 5, "hidden_channels": 64} | given)
+    settings = make_estimator({"backbone": backbone, "hidden_channels": 64} | given)
     now = estimate(data, settings, resident=100 * MB).total
     heard = 0
     for goal in (now - 1, *(100 * MB + (now - 100 * MB) * tenths // 10 for tenths in (9, 8, 6, 4, 2, 1))):
@@ -376,8 +381,8 @@ def test_whoever_follows_the_advice_stays_below(data: ShiftDataset, backbone: st
 
 
 def test_advice_combines_or_gives_up(data: ShiftDataset) -> None:
-    settings = Settings(edits_per_node=5, views=6, backbone="gat")
-    least = Settings(
+    settings = gs.EERM(edits_per_node=5, views=6, backbone="gat")
+    least = gs.EERM(
         edits_per_node=1,
         views=2,
         backbone="gat",
@@ -390,7 +395,9 @@ def test_advice_combines_or_gives_up(data: ShiftDataset) -> None:
     assert "together" in said
     assert "entries_per_node=8" in said
     assert "No setting brings it below" in advice(data, settings, 50 * MB, resident=100 * MB)
-    erm = advice(data, Settings(method="erm"), 50 * MB, resident=100 * MB)
+    features = advice(data, gs.EERM(explorer="features", edits_per_node=8), 50 * MB, resident=100 * MB)
+    assert "--edits-per-node" not in features  # it edits none
+    erm = advice(data, gs.ERM(), 50 * MB, resident=100 * MB)
     assert "explorer" not in erm
     assert "--low-memory" not in erm
 

@@ -79,7 +79,8 @@ def _ladders(settings: Estimator) -> list[_Ladder]:
     if isinstance(settings, EERM):
         if not settings.low_memory:
             ladders.append([("--low-memory", {"low_memory": True})])
-        option = inspect.signature(explorer_class(settings)).parameters.get("entries_per_node")
+        explorer = explorer_class(settings)
+        option = inspect.signature(explorer).parameters.get("entries_per_node")
         if option is not None:
             entries = settings.explorer_options.get("entries_per_node", option.default)
             room = 64 if entries is None else entries
@@ -94,7 +95,8 @@ def _ladders(settings: Estimator) -> list[_Ladder]:
                 ]
             )
         ladders.append([(f"--views {n}", {"views": n}) for n in range(settings.views - 1, 1, -1)])
-        ladders.append([(f"--edits-per-node {n}", {"edits_per_node": n}) for n in _halves(settings.edits_per_node)])
+        if explorer.edits_edges:
+            ladders.append([(f"--edits-per-node {n}", {"edits_per_node": n}) for n in _halves(settings.edits_per_node)])
     ladders.append([(f"--hidden {n}", {"hidden_channels": n}) for n in _halves(settings.hidden_channels) if n >= 4])
     return [ladder for ladder in ladders if ladder]
 
