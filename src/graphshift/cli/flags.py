@@ -105,8 +105,10 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         rich_help_panel="Training",
     )
     parameters.append(_parameter("method", Annotated[str | None, method]))
-    for flag in flags().values():
-        parameters.append(_parameter(flag.name, _annotation(flag)))
+    try:
+        parameters += [_parameter(flag.name, _annotation(flag)) for flag in flags().values()]
+    except GraphshiftError as error:  # a plug-in that is not there; nobody catches it yet
+        raise SystemExit(f"graphshift: {error}") from None
     for old in RENAMED:
         parameters.append(_parameter(old, Annotated[str | None, typer.Option(f"--{old}", hidden=True)]))
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -169,4 +171,5 @@ def _own_hparams(name: str) -> tuple[dict[str, Hparam], dict[str, str]]:
 
 
 def _written_types(owner: type[Any]) -> dict[str, str]:
-    return {n: str(t) for one in reversed(owner.__mro__) for n, t in inspect.get_annotations(one).items()}
+    written = [item for one in reversed(owner.__mro__) for item in inspect.get_annotations(one).items()]
+    return {name: kind if isinstance(kind, str) else inspect.formatannotation(kind) for name, kind in written}

@@ -108,10 +108,14 @@ class Registry(Mapping[str, Member], Generic[Member]):
         if self._complete:
             return
         self._complete = True  # before the imports: they may ask
-        module = importlib.import_module(self.package)
-        for info in pkgutil.iter_modules(getattr(module, "__path__", ())):
-            importlib.import_module(f"{self.package}.{info.name}")
-        load_plugins()
+        try:
+            module = importlib.import_module(self.package)
+            for info in pkgutil.iter_modules(getattr(module, "__path__", ())):
+                importlib.import_module(f"{self.package}.{info.name}")
+            load_plugins()
+        except BaseException:
+            self._complete = False
+            raise
 
 
 def expected_one_of(name: Any, known: list[str]) -> str:

@@ -132,7 +132,7 @@ class Environment:
     def fingerprint(self) -> str:
         """A digest of everything that training uses; equal digests mean equal environments."""
         digest = hashlib.blake2b(f"{self.name} {self.task} {self.x.shape}".encode(), digest_size=16)
-        values = [self.x.value, self.x.pattern.col] if isinstance(self.x, Sparse) else [self.x]
+        values = [self.x.value, self.x.pattern.col, self.x.pattern.rowptr] if isinstance(self.x, Sparse) else [self.x]
         for tensor in (*values, self.graph.keys, self.graph.weight, self.mask, self.y, self.time):
             if tensor is not None:
                 digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
