@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import graphshift as gs
-from graphshift.cli import app
+from graphshift.cli.app import app
 
 HEAVY = ("torch", "torch_geometric", "numpy", "scipy", "sklearn", "pandas", "matplotlib", "optuna", "graphshift.lab")
 

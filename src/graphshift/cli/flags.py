@@ -105,10 +105,7 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         rich_help_panel="Training",
     )
     parameters.append(_parameter("method", Annotated[str | None, method]))
-    try:
-        parameters += [_parameter(flag.name, _annotation(flag)) for flag in flags().values()]
-    except GraphshiftError as error:  # a plug-in that is not there; nobody catches it yet
-        raise SystemExit(f"graphshift: {error}") from None
+    parameters += [_parameter(flag.name, _annotation(flag)) for flag in flags().values()]
     for old in RENAMED:
         parameters.append(_parameter(old, Annotated[str | None, typer.Option(f"--{old}", hidden=True)]))
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

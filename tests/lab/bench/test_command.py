@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bench_small import TINY, results_with
-from graphshift.cli import app
+from graphshift.cli.app import app
 from graphshift.lab.bench import memory
 from graphshift.lab.bench.bench import Bench
 from graphshift.lab.bench.outcome import Measurement
