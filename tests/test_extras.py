@@ -42,7 +42,7 @@ assert (gs.load_model("model").predict(data.tests[0]) == model.predict(data.test
 
 arms = [Arm("ERM", {"method": "erm", "epochs": 1}), Arm("EERM", {"method": "eerm", "epochs": 1})]
 study = run_study(Plan("planted", arms, [0, 1], {"nodes": 60}), Path("study"), workers=0, threads=1, progress=False)
-assert [record["status"] for record in study.records] == ["ok"] * 4, study.records
+assert [record.status for record in study.records] == ["ok"] * 4, study.records
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always", gs.GraphshiftWarning)
     write_report(study, Path("study"))

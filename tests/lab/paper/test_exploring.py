@@ -205,7 +205,7 @@ def test_a_record_holds_what_happened(learner_name: str) -> None:
     assert record.distinct == pytest.approx(distinct)
     assert (record.random, record.nodes, record.views) == (0.125, 12 + 16, 3)
     assert (record.id, record.status) == (case.id, "ok")
-    assert json.loads(json.dumps(record)) == record
+    assert Explored.from_json(json.loads(json.dumps(record.to_json()))) == record
 
 
 def test_explorers_that_cannot_learn_are_random_ones() -> None:

@@ -17,7 +17,7 @@ from graphshift.explorers import EXPLORERS
 from graphshift.lab.paper import EXPERIMENTS, ITEMS, Size, find, plan_of
 from graphshift.lab.paper.reproducing import settings_of
 from graphshift.methods import EERM, METHODS
-from graphshift.studies import PAPER_SPACE, Arm, Plan
+from graphshift.studies import Arm, Plan, paper_space
 
 #: K, s, β, learning rate of the GNN, of the explorers, of ERM.
 TABLE: dict[str, tuple[int, int, float, float, float, float]] = {
@@ -37,6 +37,8 @@ TABLE: dict[str, tuple[int, int, float, float, float, float]] = {
 ARTIFICIAL = [name for name in TABLE if name.startswith(("cora", "photo"))]
 ALL = [(name, setting) for name, experiment in EXPERIMENTS.items() for setting in experiment.settings]
 APART = ["cora-gcn", "photo-gcn", "twitch-gcn", "facebook-hopkins", "pubmed"]
+
+PAPER_SPACE = paper_space({"method": "eerm"})
 
 #: Settings that only explorers that learn have.
 LEARNING_ONLY = {name for name, about in hparams_of(EERM).items() if about.needs == "learns"}

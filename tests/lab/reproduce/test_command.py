@@ -15,7 +15,7 @@ from graphshift.lab.paper import EXPERIMENTS, ITEMS, SETTINGS, Item, Published, 
 from graphshift.lab.paper import tables as paper_tables
 from graphshift.lab.reproduce import report as paper_report
 from graphshift.report import study_report
-from graphshift.studies import facts, running
+from graphshift.studies import resolved, running
 from tiny_paper import FAIR_FITS, ITEM, PUBLISHED_FITS, counted_fits, install, records
 
 HERE = ("--workers", 0, "--threads-per-worker", 1)
@@ -65,7 +65,7 @@ def test_an_item_is_run_and_then_shown_from_its_folder(
     assert all(finding["text"] in text and finding["text"] in markdown for finding in summary["findings"])
 
     monkeypatch.setattr(running, "load_data", no_data)
-    monkeypatch.setattr(facts, "load", no_data)
+    monkeypatch.setattr(resolved, "load", no_data)
     again = graphshift("reproduce", "fig99", "--show", "--out", tmp_path / "r", "--data-dir", tmp_path / "none")
     assert (again.status, again.out, again.err) == (0, answer.out, "")
     assert (tmp_path / "r" / "fig99" / "table.md").read_text() == markdown

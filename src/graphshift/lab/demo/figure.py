@@ -21,8 +21,8 @@ def draw_demo(rows: Sequence[Row], path: Path, *, title: str) -> None:
         path: of the picture; its suffix says the format.
         title: above the picture.
     """
-    metric = rows[0].metric
-    scale = METRICS.find(metric).scale
+    metric = METRICS[rows[0].metric]
+    scale = metric.scale
     arms = list(dict.fromkeys(row.arm for row in rows))
     tests = list(rows[0].tests)
     figure = new_figure(10.5, 4.8)
