@@ -14,7 +14,7 @@ TINY = {"epochs": 4, "hidden_channels": 4}
 ERM = Arm("ERM", {"method": "erm", **TINY}, {"lr": [0.01, 0.1]})
 RANDOM = Arm(
     "EERM random",
-    {"method": "eerm", "explorer": "random", "explorers": 2, **TINY},
+    {"method": "eerm", "explorer": "random", "views": 2, **TINY},
     {"lr": [0.01, 0.1], "edits_per_node": [1, 2]},
 )
 
