@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from graphshift.backbones import BACKBONES
+from graphshift.cli import app
 from graphshift.core.errors import GraphshiftError
-from graphshift.studies import Plan, paper_space, running
+from graphshift.explorers import EXPLORERS
+from graphshift.methods import METHODS
+from graphshift.studies import RULES, Plan, paper_space, running
 from graphshift.studies.pool import Pool
 
+WIDE = {"COLUMNS": "300", "TERM": "dumb"}
 TINY = (
     "compare",
     "planted",
@@ -258,3 +265,17 @@ def test_an_arm_that_would_fail_is_refused_first(
     assert answer.status == 2
     assert expected in answer.err
     assert not (tmp_path / "s").exists()
+
+
+def test_help_lists_the_names_that_are_allowed() -> None:
+    lines = {
+        line for line in CliRunner().invoke(app, ["compare", "--help"], env=WIDE).output.splitlines() if "--" in line
+    }
+    for flag, names in (
+        ("--methods", METHODS),
+        ("--backbones", BACKBONES),
+        ("--explorers", EXPLORERS),
+        ("--selections", RULES),
+    ):
+        (line,) = (line for line in lines if f"{flag} " in line)
+        assert all(re.search(rf"[ ,]{name}\b", line) for name in names)
