@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from graphshift.backbones import BACKBONES
+from graphshift.cli import app
 from graphshift.core.errors import GraphshiftError
-from graphshift.studies import PAPER_SPACE, Plan, running
+from graphshift.explorers import EXPLORERS
+from graphshift.methods import METHODS
+from graphshift.studies import RULES, Plan, paper_space, running
 from graphshift.studies.pool import Pool
 
+WIDE = {"COLUMNS": "300", "TERM": "dumb"}
 TINY = (
     "compare",
     "planted",
@@ -31,7 +38,7 @@ TINY = (
     "--set",
     "epochs=2",
     "--set",
-    "explorers=2",
+    "views=2",
     "--set",
     "hidden=4",
     "--no-in-domain",
@@ -139,7 +146,7 @@ def test_ctrl_c_says_how_to_go_on(graphshift: Any, tmp_path: Path, monkeypatch: 
 
 
 def test_options_make_the_plan(planned: Callable[..., Plan]) -> None:
-    shared = ("epochs=100", "layers=3", "explorers=4", "explorer_lr=0.5")
+    shared = ("epochs=100", "layers=3", "views=4", "explorer_lr=0.5")
     plan = planned(
         "planted",
         *("--backbones", "gcn,gat", "--explorers", "reinforce, gradient", "--seeds", 20, "--data-seeds", 3),
@@ -152,7 +159,7 @@ def test_options_make_the_plan(planned: Callable[..., Plan]) -> None:
     assert plan.arms[0].settings == {"method": "erm", "backbone": "gcn", "epochs": 100, "num_layers": 3}
     assert plan.arms[1].settings["explorer_lr"] == 0.5
     assert "explorer_lr" not in plan.arms[2].settings
-    assert plan.arms[0].space == {"lr": PAPER_SPACE["lr"]}
+    assert plan.arms[0].space == {"lr": paper_space({"method": "erm"})["lr"]}
     assert "explorer_lr" not in (plan.arms[1].space or {})  # it is given
     assert (plan.seeds, plan.data_seeds) == (tuple(range(20)), (0, 1, 2))
     assert (plan.trials, plan.selections, plan.in_domain, plan.options) == (
@@ -241,7 +248,7 @@ def test_variants_are_planned(planned: Callable[..., Plan], graphshift: Any) -> 
     [
         (
             ("--explorers", "gradient,random", "--set", "explorer_options={candidates=5}"),
-            "arm 'EERM random': explorer 'random' has no option candidates",
+            "arm 'EERM random': explorer 'random' has no option 'candidates'",
         ),
         (
             ("--explorers", "mixed", "--backbones", "gcn,mlp"),
@@ -258,3 +265,17 @@ def test_an_arm_that_would_fail_is_refused_first(
     assert answer.status == 2
     assert expected in answer.err
     assert not (tmp_path / "s").exists()
+
+
+def test_help_lists_the_names_that_are_allowed() -> None:
+    lines = {
+        line for line in CliRunner().invoke(app, ["compare", "--help"], env=WIDE).output.splitlines() if "--" in line
+    }
+    for flag, names in (
+        ("--methods", METHODS),
+        ("--backbones", BACKBONES),
+        ("--explorers", EXPLORERS),
+        ("--selections", RULES),
+    ):
+        (line,) = (line for line in lines if f"{flag} " in line)
+        assert all(re.search(rf"[ ,]{name}\b", line) for name in names)

@@ -89,7 +89,7 @@ def test_the_command_holds_beside_a_file_with_other_choices(graphshift: Any, tmp
     line = fit_command(str(tmp_path / "my.toml"), settings, None, None)
     answer = graphshift(*shlex.split(line)[1:], "--out", tmp_path / "run")
     assert answer.status == 0, answer.err
-    assert "eerm, sage, features does not use them" in answer.err
+    assert "not used with eerm, sage, features" in answer.err
     made = json.loads((tmp_path / "run" / "config.json").read_text())["settings"]
     assert {name: made[name] for name in settings} == settings
 

@@ -199,7 +199,7 @@ def test_plan_settings_and_provenance_are_shown(root: Element) -> None:
     assert settings["lr"] == ["{0.01, 0.1}"] * 2
     assert settings["edits_per_node"] == ["–", "{1, 2}"]
     assert settings["epochs"] == ["4", "4"]
-    assert settings["explorers"] == ["–", "2"]
+    assert settings["views"] == ["–", "2"]
     assert settings["low_memory"] == ["–", "no"]
     assert not {"explorer_lr", "inner_steps", "clip"} & set(settings)  # nothing to anybody here
     assert "No fit failed." in section(root, "Failures").text

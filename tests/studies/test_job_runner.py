@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 import torch
-from graphshift.studies.settings import model_from
 
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
+from graphshift.estimators import recorded_estimator
 from graphshift.studies import Arm, Plan
 from graphshift.studies.job_runner import attempt, reason_of
 from graphshift.studies.jobs import Job, Schedule
 from graphshift.studies.records import Selected
 from graphshift.studies.resolved import load_data, resolve
-from graphshift.training.selection import misled
+from graphshift.training.selection import adversarially_edited
 from tiny_studies import ERM, OPTIONS, RANDOM, TINY, plan
 
 
@@ -69,7 +69,7 @@ def test_what_does_touch_them_is_told(data: ShiftDataset) -> None:
         assert "somebody looked at the tests" in record.reason
 
 
-def without_spurious(model: gs.Model, data: ShiftDataset) -> float:
+def without_spurious(model: gs.Estimator, data: ShiftDataset) -> float:
     """The training accuracy with the last eight of 24 columns at zero."""
     (train,) = data.train
     assert isinstance(train.x, torch.Tensor)
@@ -93,7 +93,7 @@ def test_a_run_is_what_the_estimator_gives(data: ShiftDataset) -> None:
             tests=model.score(data.tests),
             train=model.score(data.train[0]),
             train_without_spurious=without_spurious(model, data),
-            adversarial_val=model.score(misled(model.backbone_, data.val[0])),
+            adversarial_val=model.score(adversarially_edited(model.backbone_, data.val[0])),
         )
     }
     assert record.curve is None  # ERM has one risk, and no variance
@@ -102,7 +102,7 @@ def test_a_run_is_what_the_estimator_gives(data: ShiftDataset) -> None:
     assert (record.kind, record.seed, record.data_seed, record.metric) == ("run", 0, 0, "accuracy")
     assert record.seconds_per_epoch == pytest.approx(record.seconds / 4)
     record = attempt(eerm, data)
-    model = gs.EERM(explorer="random", explorers=2, edits_per_node=1, **TINY).fit(data.train, data.val)
+    model = gs.EERM(explorer="random", views=2, edits_per_node=1, **TINY).fit(data.train, data.val)
     assert record.selections["val"].tests == model.score(data.tests)
     assert record.variance == pytest.approx(fmean(row["variance"] for row in model.history_))
     assert (record.method, record.explorer) == ("eerm", "random")
@@ -122,12 +122,12 @@ def test_a_run_is_scored_on_its_training_data_with_and_without_spurious_columns(
 
 def test_a_run_keeps_about_twenty_points_of_its_history(data: ShiftDataset) -> None:
     for epochs, points in ((4, 4), (30, 21)):
-        settings = {"method": "eerm", "explorer": "random", "explorers": 2, "edits_per_node": 1, "hidden_channels": 4}
+        settings = {"method": "eerm", "explorer": "random", "views": 2, "edits_per_node": 1, "hidden_channels": 4}
         arm = Arm("EERM", {**settings, "epochs": epochs}, {"lr": [0.01]})
         study = plan(arms=[arm], trials=1)
         assert attempt(jobs_of(study, data, "trial")[0], data).curve is None
         curve = attempt(jobs_of(plan(arms=[replace(arm, space=None)], trials=0), data, "run")[0], data).curve
-        history = model_from({**settings, "epochs": epochs}).fit(data.train, data.val).history_
+        history = recorded_estimator({**settings, "epochs": epochs}).fit(data.train, data.val).history_
         by_epoch = {row["epoch"]: row for row in history}
         assert set(curve) == {"epoch", "risk", "variance"}
         assert len(curve["epoch"]) == points
@@ -169,8 +169,8 @@ def test_reasons_are_one_line_without_paths() -> None:
 
 
 def test_a_score_that_is_no_number_is_a_failure(data: ShiftDataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = gs.Model.score
+    real = gs.Estimator.score
     broken = lambda self, e, adapt=None: float("nan") if e.name == "T2" else real(self, e)  # noqa: E731
-    monkeypatch.setattr(gs.Model, "score", broken)
+    monkeypatch.setattr(gs.Estimator, "score", broken)
     record = attempt(jobs_of(plan(trials=0), data, "run")[0], data)
     assert record.reason == "environment 'T2': the score is nan; the metric is not defined there."

@@ -91,7 +91,7 @@ def test_limits_have_erms_settings_also_where_there_is_no_erm_arm() -> None:
     tuned = schedule_of(plan(arms=[ERM], in_domain=True))
     records = {job.id: done(job, val=float(job.tuned["lr"] == 0.1)) for job in tuned.trial_jobs(ERM)}
     assert {job.settings["lr"] for job in tuned.jobs(records) if job.kind == "limit"} == {0.1}
-    alone = schedule_of(plan(arms=[Arm("EERM", {"explorers": 2, "hidden_channels": 3})], in_domain=True, trials=0))
+    alone = schedule_of(plan(arms=[Arm("EERM", {"views": 2, "hidden_channels": 3})], in_domain=True, trials=0))
     limits = [job for job in alone.jobs({}) if job.kind == "limit"]
     assert [job.environment for job in limits] == ["T1", "T2"]
     assert {(job.settings["method"], job.settings["hidden_channels"]) for job in limits} == {("erm", 3)}
@@ -139,7 +139,7 @@ def test_the_baseline_is_the_erm_arm_of_the_same_backbone_or_the_one_named() -> 
     [
         ({"arms": [Arm("a", {"backbone": "resnet"})]}, "arm 'a': backbone is 'resnet'; expected one of .*gcn"),
         ({"arms": [Arm("a", {"explorer": "clever"})]}, "arm 'a': explorer is 'clever'; expected one of .*reinforce"),
-        ({"arms": [Arm("a", {"method": "erm", "beta": 1.0})]}, "arm 'a': beta: means nothing to method erm"),
+        ({"arms": [Arm("a", {"method": "erm", "beta": 1.0})]}, "arm 'a': beta needs method eerm"),
         ({"arms": [Arm("a", {}, {"lr": [0.1, -1]})]}, "arm 'a': lr is -1; it should be greater than 0"),
         ({"arms": [Arm("a", {"backbone_options": {"heads": 2}})]}, "backbone 'gcn': backbone_options"),
     ],

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from graphshift.studies.settings import complete
 
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError
+from graphshift.estimators import make_estimator
 from graphshift.studies import Study, run_study
 from graphshift.studies.recommending import (
     RULES,
@@ -25,7 +25,7 @@ from graphshift.studies.recommending import (
 )
 from graphshift.studies.resolved import resolve
 from graphshift.studies.statistics import Difference
-from graphshift.training.selection import misled
+from graphshift.training.selection import adversarially_edited
 from tiny_studies import OPTIONS
 
 NAMES = [
@@ -96,7 +96,7 @@ def test_runs_record_the_score_after_adversarial_edits(study: Study, data: gs.Sh
     settings = {n: v for n, v in row.record.settings.items() if n in gs.ERM().get_params()}
     model = gs.ERM(**settings).fit(data.train, data.val)
     (val,) = data.val
-    assert row.adversarial_val == model.score(misled(model.backbone_, val))
+    assert row.adversarial_val == model.score(adversarially_edited(model.backbone_, val))
     assert row.val == model.score(val)
     without = [row for row in study.rows() if row.record.backbone == "mlp"]
     assert all(row.adversarial_val == row.val for row in without)
@@ -124,7 +124,7 @@ def test_who_is_significantly_ahead_by_most_is_recommended(study: Study) -> None
         "epochs": 2,
         "selection": "val",
     }
-    complete(found.settings, {})
+    make_estimator(found.settings)
     assert found.difference is not None
     assert found.difference.mean == pytest.approx(0.2033, abs=1e-3)
     assert "better than ERM, gcn; for edges that are spurious" in found.reason
@@ -198,7 +198,7 @@ def test_options_of_a_files_explorer_stay_with_it(data: gs.ShiftDataset) -> None
     resolve(plan_of("planted", OPTIONS, data, Size(1, 0, 1), common), data)
 
 
-def test_a_model_without_edges_cannot_win_by_not_being_misled(study: Study) -> None:
+def test_a_model_without_edges_cannot_win_because_edits_do_not_change_it(study: Study) -> None:
     made = {"ERM, mlp": [0.9, 0.91, 0.9]}
     assert "ERM, mlp" not in differences(with_scores(study, made, "adversarial_val"), "adversarial_val")
     assert recommend(with_scores(study, made, "adversarial_val"), "adversarial_val").arm == "ERM, gcn"

@@ -56,7 +56,7 @@ def test_everything_is_written(undisturbed: tuple[Path, Study]) -> None:
     written = json.loads((folder / "plan.json").read_text())
     assert written["arms"][0]["trials"][0] == {"trial": 0, "seed": 10_000, "settings": {"lr": 0.01}}
     assert written["arms"][1]["baseline"] == "ERM"
-    assert written["arms"][1]["complete"]["explorers"] == 2
+    assert written["arms"][1]["complete"]["views"] == 2
     assert [e["name"] for e in written["data"]["tests"]] == ["T1", "T2"]
 
 

@@ -14,7 +14,7 @@ from tiny_studies import record, row
 ARMS = (
     Arm("plain", {"method": "erm", "epochs": 2, "hidden_channels": 4}),
     Arm("flat", {"method": "erm", "backbone": "mlp", "epochs": 2, "hidden_channels": 4}),
-    Arm("eerm", {"explorers": 2, "epochs": 2, "hidden_channels": 4}),
+    Arm("eerm", {"views": 2, "epochs": 2, "hidden_channels": 4}),
 )
 
 

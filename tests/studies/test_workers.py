@@ -112,7 +112,7 @@ COMPARE = [
     "--set",
     "epochs=60",
     "--set",
-    "explorers=2",
+    "views=2",
     "--set",
     "hidden=4",
     "--threads-per-worker",

@@ -132,11 +132,12 @@ def compare(
     if dataset.endswith(".toml"):
         dataset, options, common = toml_study(Path(dataset), _BY_OPTION)
     common |= _settings(pairs(shared, "--set"), "--set: ", _BY_OPTION)
+    arms = _arms(methods, backbones, explorers, common, space)
     if space is not None and tune == 0:
         raise GraphshiftError("--space: with --tune 0 nothing is tuned; leave one of them out.")
     plan = Plan(
         dataset,
-        _arms(methods, backbones, explorers, common, space),
+        arms,
         range(seeds),
         options | dataset_options(dataset, option, data_dir),
         None if data_seeds is None else range(data_seeds),
@@ -211,18 +212,19 @@ def toml_study(path: Path, instead: Mapping[str, str]) -> tuple[str, dict[str, A
 
 
 def _settings(given: dict[str, Any], where: str, instead: Mapping[str, str]) -> dict[str, Any]:
-    """Settings by their full names; those that make arms are refused. Their values are checked with the arms."""
+    """Settings by their full names, each checked on its own; those that make arms are refused."""
     from graphshift.core.hparams import refuse_renamed
-    from graphshift.estimators.settings import setting_names, short_names
+    from graphshift.estimators.settings import make_estimator, methods_with, setting_names, short_names
 
     refuse_renamed(given, where=where)
     found = {short_names().get(name, name): value for name, value in given.items()}
-    for name in found:
+    known = [name for name in setting_names() if name not in instead]
+    for name, value in found.items():
         if name in instead:
             raise GraphshiftError(f"{where}{name} differs between arms or runs; give {instead[name]}.")
-        if name not in setting_names():
-            known = [setting for setting in setting_names() if setting not in instead]
+        if name not in known:
             raise GraphshiftError(f"{where}{name} is not a setting; {expected_one_of(name, known)}")
+        make_estimator({"method": methods_with(name)[0], name: value}, where=where)
     return found
 
 

@@ -57,9 +57,9 @@ def declared_classes(package: str) -> dict[str, DeclaredClass]:
     return found
 
 
-def _trees(package: str) -> Iterator[ast.Module]:
-    for path in _files(package):
-        yield ast.parse(path.read_text(encoding="utf-8"), str(path))
+@cache
+def _trees(package: str) -> list[ast.Module]:
+    return [ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in _files(package)]
 
 
 def _files(package: str) -> list[Path]:
