@@ -81,7 +81,7 @@ def test_impossible_parameters_are_told_at_fit(data: gs.ShiftDataset) -> None:
         (gs.EERM(views=1), "views is 1.* 2"),
         (gs.ERM(epochs=-1), "epochs is -1"),
         (gs.ERM("transformer"), "backbone is 'transformer'; expected one of .*gcn"),
-        (gs.EERM(explorer="clever"), "explorer is 'clever'; expected one of reinforce, random"),
+        (gs.EERM(explorer="clever"), "explorer is 'clever'; expected one of .*random"),
         (gs.ERM(backbone_options={"heads": 2}), "backbone 'gcn': backbone_options .* do not fit"),
         (gs.ERM("gat", backbone_options={"heads": "two"}), "backbone 'gat': heads is 'two'; expected a whole number"),
         (gs.ERM("gat", backbone_options={"heads": 0}), "backbone 'gat': backbone_options .* do not fit"),
@@ -391,7 +391,7 @@ def test_another_default_dtype_is_refused() -> None:
 
 def test_a_whole_dataset_is_not_a_graph() -> None:
     data = gs.load("planted", nodes=60)
-    with pytest.raises(GraphshiftError, match=r"data\.train"):
+    with pytest.raises(GraphshiftError, match="ShiftDataset"):
         gs.ERM(**SMALL).fit(data.train, val=data)
     with pytest.raises(GraphshiftError, match="val and tests"):
         gs.ERM(**SMALL).fit(data, val=data.val)

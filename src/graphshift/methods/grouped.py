@@ -16,7 +16,7 @@ from graphshift.core.hparams import hparam
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.estimators.base import Estimator
-from graphshift.methods.groups import divided, grouping
+from graphshift.methods.groups import grouping, parts_of
 from graphshift.training.method import Method
 
 
@@ -64,7 +64,8 @@ class GroupedMethod(Method):
         new = [environment for environment in environments if environment not in self._parts]
         if new:
             by = grouping(environments, self.hparams.group_by)
-            for environment, parts in zip(new, divided(new, by, self.hparams.groups), strict=True):
+            for environment in new:
+                parts = parts_of(environment, by, self.hparams.groups)
                 self._parts[environment] = list(enumerate(parts, start=self.count))
                 self.count += len(parts)
 

@@ -33,7 +33,7 @@ def grouping(environments: Sequence[Environment], by: str = "auto") -> str:
     return by
 
 
-def divided(environments: Sequence[Environment], by: str, count: int = 4) -> list[list[Tensor]]:
+def divided(environments: Sequence[Environment], by: str = "auto", count: int = 4) -> list[list[Tensor]]:
     """For each environment the groups of its counted nodes, as indices.
 
     Args:
@@ -45,18 +45,21 @@ def divided(environments: Sequence[Environment], by: str, count: int = 4) -> lis
             ``"auto"``.
         count: parts of each graph, where graphs are divided; a graph with fewer nodes has one for each.
     """
-    by = grouping(environments, by) if by == "auto" else by
+    by = grouping(environments, by)
+    return [parts_of(environment, by, count) for environment in environments]
+
+
+def parts_of(environment: Environment, by: str, count: int) -> list[Tensor]:
+    """The groups of one environment, as in :func:`divided`."""
     if by == "graphs":
-        return [[environment.counted] for environment in environments]
+        return [environment.counted]
+    if environment.counted.numel() < 2:
+        raise GraphshiftError(
+            f"training graph {environment.name!r}: one node counts; {count} groups cannot be made of it."
+        )
     order = {"degree": _by_degree, "features": _by_features, "time": _by_time}[by]
-    found = []
-    for environment in environments:
-        value = order(environment)[environment.counted]
-        ranked = environment.counted[torch.argsort(value, stable=True)]
-        found.append([part for part in torch.tensor_split(ranked, count) if part.numel()])
-    if sum(len(parts) for parts in found) < 2:
-        raise GraphshiftError(f"train: one node counts; {count} groups cannot be made of it.")
-    return found
+    ranked = environment.counted[torch.argsort(order(environment)[environment.counted], stable=True)]
+    return [part for part in torch.tensor_split(ranked, count) if part.numel()]
 
 
 def _by_degree(environment: Environment) -> Tensor:
