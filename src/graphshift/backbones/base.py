@@ -28,7 +28,7 @@ class Backbone(nn.Module):
 
     #: Whether its output depends on edges.
     uses_edges: bool = True
-    #: Compute some layers again on the way back instead of keeping them; deep backbones do, the low-memory mode asks.
+    #: Compute some layers again in the backward pass instead of keeping them. Set by EERM's low-memory mode.
     save_memory = False
 
     @abstractmethod
@@ -128,7 +128,7 @@ def zeros(*shape: int) -> nn.Parameter:
 
 @contextmanager
 def computed_once(backbone: Backbone) -> Iterator[None]:
-    """Turns :attr:`Backbone.save_memory` off: a forward pass that is watched must not happen again on the way back."""
+    """Turns :attr:`Backbone.save_memory` off: a forward pass that is watched must not be repeated."""
     before, backbone.save_memory = backbone.save_memory, False
     try:
         yield
@@ -147,6 +147,9 @@ def make_backbone(
     options: dict[str, Any] | None = None,
 ) -> Backbone:
     """A new backbone by name, or a copy of the user's own module.
+
+    >>> type(make_backbone("gat", 5, 2, hidden_channels=8, num_layers=2, dropout=0.0, options={"heads": 2})).__name__
+    'GAT'
 
     Args:
         backbone: a name from :data:`BACKBONES`, a :class:`Backbone`, or any module with ``forward(x, edge_index)``.

@@ -25,12 +25,17 @@ class GCNConvolution(Convolution):
     def mix(self, h: Tensor, graph: Graph) -> Tensor:
         """Â h + b."""
         mixed = graph.normalised @ h if self.normalize else graph.adjacency @ h
-        return mixed.add_(self.bias)  # in place: a product keeps nothing of its result for the way back
+        return mixed.add_(self.bias)  # in place: a product keeps nothing of its result for the backward pass
 
 
 @BACKBONES.register("gcn")
 class GCN(Layered):
     """The paper's GCN: (L − 1) × [convolution → batch norm → ReLU → dropout] → convolution.
+
+    >>> import torch
+    >>> ring = Graph.from_edge_index(torch.tensor([[0, 1, 2], [1, 2, 0]]), 3)
+    >>> GCN(5, 2, hidden_channels=8)(torch.randn(3, 5), ring).shape
+    torch.Size([3, 2])
 
     Args:
         in_channels: features of a node.

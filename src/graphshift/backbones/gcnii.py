@@ -85,7 +85,7 @@ class GCNII(Backbone):
         block = max(math.isqrt(depth), 1) if save_memory else depth
         inputs = math.ceil(depth / block) - 1  # the first block's is the stem
         kept = (inputs + (3 if self.dropout else 2) * block) * width
-        # On the way back: the gradients before and after an operation.
+        # In the backward pass: the gradients before and after an operation.
         return Needs(
             "normalised", width, width, kept=kept, busy=2 * width, looking=4 * width, stem_kept=width, width=width
         )

@@ -35,7 +35,7 @@ class Convolution(nn.Module):
 class Layered(Backbone):
     """Stacked convolutions; the stem is the first one's dense part.
 
-    ``activation`` may work in place: batch normalisation keeps its input for the way back, not its result.
+    ``activation`` may work in place: batch normalisation keeps its input for the backward pass, not its result.
     """
 
     def __init__(self, layers: Sequence[Convolution], dropout: float, *, activation: nn.Module) -> None:
@@ -65,7 +65,7 @@ class Layered(Backbone):
         """What convolutions hold that keep nothing themselves: products with a fixed matrix."""
         widths = [self._layer(i).out_width for i in range(len(self.layers))]
         widest, sides = max(widths), self._layer(0).sides
-        # On the way back: the gradients before and after an operation, and the output's. Mixing keeps nothing.
+        # In the backward pass: the gradients before and after an operation, and the output's. Mixing keeps nothing.
         return Needs(
             self._layer(0).form,
             sides * widths[0],

@@ -12,12 +12,12 @@ class Needs:
     Attributes:
         form: what it multiplies by: ``normalised``, ``adjacency``, ``attention``, ``attention in torch``,
             ``edge_index``, or nothing.
-        stem: what the part without edges keeps for the way back, its result included; once for all views.
+        stem: what the part without edges keeps for the backward pass, its result included; once for all views.
         out: the width of the stem's result: its gradient is collected over the views.
         stem_kept: what autograd itself keeps of the stem, where nobody else holds its result.
         width: of most arrays.
         kept, kept_entries: what autograd keeps of one view.
-        busy, busy_entries: what the way back needs beside, for the view it is at.
+        busy, busy_entries: what the backward pass needs beside, for the view it is at.
         looking, looking_entries: what a forward pass without gradient has at a time.
         lost, lost_by_erm: what the C library's heap loses while a step of EERM or ERM runs, as a share of the step's
             arrays. The only numbers here that no code tells: they were chosen by hand from measured peaks, less the

@@ -17,9 +17,9 @@ class SGC(Backbone):
     Args:
         in_channels: features of a node.
         out_channels: outputs for a node.
-        hidden_channels: has no meaning here: the model has no hidden layer.
+        hidden_channels: not used: the model has no hidden layer.
         num_layers: L, the hops.
-        dropout: has no meaning here, for the same reason.
+        dropout: not used, for the same reason.
     """
 
     def __init__(

@@ -213,10 +213,10 @@ class Explorer(BaseTransform):
         """Makes views like this one more likely, the more so the larger the reward. By default nothing is learned."""
 
     def reset(self) -> None:
-        """Forgets what was learned; the random generator goes on."""
+        """Forgets what was learned; the random generator stays where it is."""
 
     def state(self) -> dict[str, Tensor]:
-        """All that is needed to go on exactly: the learned state and the generator's."""
+        """All that is needed to continue exactly: the learned state and the generator's."""
         return {"generator": self.generator.get_state()}
 
     def load_state(self, state: dict[str, Tensor]) -> None:

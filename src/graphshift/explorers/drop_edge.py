@@ -15,6 +15,10 @@ from graphshift.graph.graph import Graph
 class DropEdge(Explorer):
     """Removes nodes · s edges, drawn without replacement, but no more than a share of all.
 
+    >>> ring = Graph.from_edge_index(torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]]), 4)
+    >>> DropEdge(1, most=0.5).propose(ring).graph.num_edges
+    2
+
     Args:
         edits_per_node: s.
         most: the largest share of the edges that goes.

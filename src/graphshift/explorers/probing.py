@@ -33,7 +33,7 @@ class OpaqueError(Exception):
 
 @dataclass
 class _Product:
-    """One product M h: what went in, what came out, and the gradients on the way back."""
+    """One product M h: what went in, what came out, and the gradients in the backward pass."""
 
     h: Tensor  # a tensor of its own, whose gradient is this product's alone even if the backbone's is used elsewhere
     normalised: bool
@@ -54,7 +54,7 @@ class _Watched:
         )
         out = self.matrix @ product.h
         if product.normalised:
-            product.value = out.detach().clone()  # backbones go on in place
+            product.value = out.detach().clone()  # backbones change it in place
         out.register_hook(lambda g: setattr(product, "gradient", g.detach()))
         self.products.append(product)
         return out
@@ -73,7 +73,7 @@ class Probe:
         self._degree: Tensor | None = None
 
     def to(self, device: torch.device) -> Probe:
-        """Moves the graph; the same probe goes on."""
+        """Moves the graph; the same probe keeps watching."""
         self.graph = self.graph.to(device)
         return self
 

@@ -18,6 +18,12 @@ from graphshift.graph.graph import Graph
 class Random(Explorer):
     """For each node s uniformly random other nodes; each pair is flipped. Works on graphs of any size.
 
+    >>> import torch
+    >>> ring = Graph.from_edge_index(torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]]), 4)
+    >>> view = Random(1, seed=0).propose(ring)
+    >>> view.actions.shape, view.flips.numel()
+    (torch.Size([4, 1]), 4)
+
     Args:
         edits_per_node: s.
         directed: see :class:`Explorer`.

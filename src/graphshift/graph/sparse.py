@@ -157,7 +157,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, value: Tensor, dense: Tensor, matrix: Sparse, diagonal: Tensor | None) -> Tensor:
         ctx.matrix = matrix
-        # A product by a matrix of constants needs no operand on the way back: keep none alive.
+        # A product by a matrix of constants needs no operand in the backward pass: keep none alive.
         ctx.save_for_backward(value, dense if value.requires_grad else None, diagonal)
         return _multiply(matrix.pattern, value, dense, diagonal)
 

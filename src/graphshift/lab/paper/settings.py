@@ -10,7 +10,6 @@ from typing import Any
 from graphshift.core.errors import GraphshiftError
 from graphshift.datasets import DATASETS
 from graphshift.estimators.settings import has_setting
-from graphshift.explorers import EXPLORERS
 from graphshift.lab.paper.experiments import Experiment
 from graphshift.studies import RULES, Arm, Plan, crossed_arms, paper_space
 
@@ -186,13 +185,15 @@ def _explorers(experiment: Experiment) -> _Made:
 def _kinds(experiment: Experiment) -> _Made:
     """ERM, and EERM with every explorer, with the experiment's own settings."""
     common = {**experiment.common, **experiment.eerm}
-    arms = crossed_arms(["erm", "eerm"], [experiment.backbone], list(EXPLORERS), common=common)
+    arms = crossed_arms(["erm", "eerm"], [experiment.backbone], _ALL_EXPLORERS, common=common)
     return arms, dict(experiment.options), 0
 
 
 #: In the table of all methods. ``reinforce`` is in ``fair``, where it does what ``random`` does.
 _METHODS = ("erm", "eerm", "irm", "vrex", "groupdro", "mixup", "coral", "dann", "srgnn")
 _METHOD_EXPLORERS = ("random", "gradient", "features")
+#: All explorers, in the order of the committed tables.
+_ALL_EXPLORERS = ("reinforce", "random", "gradient", "features", "mixed", "drop-edge", "add-edge")
 
 #: What is tuned beside a method's own settings in a wide search.
 _WIDER: dict[str, tuple[Any, ...]] = {
