@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import graphshift as gs
-from graphshift.estimators.settings import Settings, idle_settings
+from graphshift.core.hparams import hparams_of
 
 KEYS = {
     "dataset",
@@ -66,7 +66,7 @@ def test_json_is_the_result_with_all_its_keys(graphshift: Any, tmp_path: Path) -
 def test_a_terminal_gets_a_bar_with_numbers(graphshift: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setenv("COLUMNS", "200")
-    answer = graphshift("fit", "planted", "-o", "nodes=60", "--epochs", 2, "--explorers", 2, "--out", tmp_path / "run")
+    answer = graphshift("fit", "planted", "-o", "nodes=60", "--epochs", 2, "--views", 2, "--out", tmp_path / "run")
     assert answer.status == 0
     for word in ("EERM", "2/2", "epochs", "loss ", "variance ", "val "):
         assert word in answer.err
@@ -89,7 +89,7 @@ def test_every_setting_has_an_option(graphshift: Any, tmp_path: Path) -> None:
         "device": "cpu",
         "seed": 6,
         "explorer": "reinforce",
-        "explorers": 2,
+        "views": 2,
         "edits-per-node": 1,
         "inner-steps": 2,
         "beta": 7.0,
@@ -110,10 +110,8 @@ def test_every_setting_has_an_option(graphshift: Any, tmp_path: Path) -> None:
     expected |= {"backbone_options": {"heads": 2}, "explorer_options": {"baseline": 0.5}}
     del expected["backbone_option"], expected["explorer_option"]
     expected |= {flag[2:].replace("-", "_"): True for flag in flags}
-    idle = idle_settings("eerm")  # those of other methods have options too, tried below
-    assert set(expected) == set(Settings.model_fields) - set(idle)
-    settings = config(tmp_path / "run")["settings"]
-    assert {name: value for name, value in settings.items() if name not in idle} == expected
+    assert set(expected) == {"method", *hparams_of(gs.EERM)}  # those of other methods have options too, tried below
+    assert config(tmp_path / "run")["settings"] == expected
     model = gs.load_model(tmp_path / "run" / "model")
     assert model.backbone_.layers[0].heads == 2
 
@@ -135,16 +133,16 @@ def test_settings_of_other_methods_have_options(
     settings = config(tmp_path / "run")["settings"]
     assert {name.replace("-", "_"): value for name, value in given.items()}.items() <= settings.items()
     wrong = graphshift("fit", "planted", "-o", "nodes=60", "--method", method, "--beta", 1.0)
-    assert (wrong.status, "beta: means nothing to method" in wrong.err) == (2, True)
+    assert (wrong.status, "--beta needs --method eerm" in wrong.err) == (2, True)
 
 
 def test_what_is_not_given_comes_from_the_dataset_then_from_the_defaults(graphshift: Any, tmp_path: Path) -> None:
     tiny = ("-o", "nodes=60", "--epochs", 1, "--hidden", 3)
     for name in ("planted", "planted-structure"):
-        assert graphshift("fit", name, *tiny, "--explorers", 2, "--out", tmp_path / name).status == 0
+        assert graphshift("fit", name, *tiny, "--views", 2, "--out", tmp_path / name).status == 0
         settings = config(tmp_path / name)["settings"]
-        expected = Settings().model_dump() | dict(gs.load(name, nodes=60).defaults)
-        assert settings == expected | {"epochs": 1, "hidden_channels": 3, "explorers": 2}
+        expected = gs.EERM().settings() | dict(gs.load(name, nodes=60).defaults)
+        assert settings == expected | {"epochs": 1, "hidden_channels": 3, "views": 2}
 
 
 def test_the_default_folder_says_what_is_in_it(graphshift: Any) -> None:
@@ -189,9 +187,7 @@ def test_options_override_the_toml_file(graphshift: Any, tmp_path: Path) -> None
 
 
 def test_settings_of_eerm_in_a_shared_file_are_noted_when_erm_is_asked_for(graphshift: Any, tmp_path: Path) -> None:
-    (tmp_path / "fit.toml").write_text(
-        'dataset = "planted"\nepochs = 1\nbeta = 3.0\nexplorers = 2\n[options]\nnodes = 60'
-    )
+    (tmp_path / "fit.toml").write_text('dataset = "planted"\nepochs = 1\nbeta = 3.0\nviews = 2\n[options]\nnodes = 60')
     answer = graphshift("fit", tmp_path / "fit.toml", "--method", "erm", "--out", tmp_path / "a", "--json")
     assert answer.status == 0
     assert answer.err.startswith("graphshift: note: ")
@@ -307,7 +303,7 @@ def test_a_memory_limit_leads_to_the_low_memory_mode(
     monkeypatch.setattr(
         fitting, "estimate", lambda _, s: Estimate({"process": (3 if s.low_memory else 6) * 10**9}, "a step")
     )
-    command = ("fit", "planted", "-o", "nodes=60", "--epochs", 1, "--explorers", 2, "--memory-limit", "4GB", "--json")
+    command = ("fit", "planted", "-o", "nodes=60", "--epochs", 1, "--views", 2, "--memory-limit", "4GB", "--json")
     answer = graphshift(*command, "--out", tmp_path / "run")
     assert answer.status == 0
     assert answer.err == (

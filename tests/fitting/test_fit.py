@@ -10,10 +10,10 @@ import pytest
 
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.estimators import make_model
-from graphshift.estimators.settings import Settings, validated
+from graphshift.estimators import base, make_estimator
+from graphshift.estimators.base import _roles as roles_of
 from graphshift.fitting import fit as fitting
-from graphshift.fitting.fit import FitRequest, complete_settings, fit, fit_in_folder, result_of, run_folder
+from graphshift.fitting.fit import FitRequest, fit_in_folder, result_of, run_folder
 from graphshift.fitting.memory import Estimate
 from graphshift.training.run import Run
 
@@ -48,41 +48,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 # --- settings ----------------------------------------------------------------------------------------------------
 
 
-def test_given_beats_the_datasets_defaults_beat_the_general_ones() -> None:
-    defaults = {"epochs": 7, "lr": 0.5, "beta": 9.0}
-    settings = complete_settings({"epochs": 3}, defaults)
-    assert (settings.epochs, settings.lr, settings.beta) == (3, 0.5, 9.0)
-    assert settings.hidden_channels == Settings().hidden_channels
-
-
-def test_defaults_of_explorers_do_not_reach_erm_and_giving_them_is_refused() -> None:
-    assert complete_settings({"method": "erm"}, {"beta": 9.0, "lr": 0.5}).lr == 0.5
-    with pytest.raises(GraphshiftError, match="beta, explorers: means nothing to method erm; leave it out"):
-        complete_settings({"method": "erm", "beta": 1.0, "views": 3}, {})
-
-
-def test_the_model_has_the_settings() -> None:
-    settings = validated({"beta": 3.0, "dropout": 0.3, "backbone": "gat", "backbone_options": {"heads": 2}})
-    model = make_model(settings)
-    assert isinstance(model, gs.EERM)
-    assert model._settings() == settings
-    assert isinstance(make_model(validated({"method": "erm"})), gs.ERM)
-
-
 @pytest.mark.parametrize("selection", ["val", "oracle"])
 def test_tests_are_handed_over_to_oracle_alone(selection: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: dict[str, Any] = {}
-
-    def spy(self: gs.Estimator, train: Any, val: Any, tests: Any, **_: Any) -> gs.Estimator:
-        seen.update(train=train, val=val, tests=tests)
-        return self
-
-    monkeypatch.setattr(gs.Estimator, "fit", spy)
+    seen: list[Any] = []
+    monkeypatch.setattr(base, "_roles", lambda *roles: seen.append(roles) or roles_of(*roles))
     data = gs.load("planted", nodes=60)
-    fit(data, validated({"selection": selection}))
-    assert seen["train"] == data.train
-    assert seen["val"] == data.val
-    assert tuple(seen["tests"]) == (data.tests if selection == "oracle" else ())
+    gs.ERM(selection=selection, **TINY).fit(data)
+    train, val, tests, _ = seen[0]
+    assert (train, val, tuple(tests)) == (data.train, data.val, data.tests if selection == "oracle" else ())
 
 
 # --- the result --------------------------------------------------------------------------------------------------
@@ -115,7 +88,7 @@ def test_a_folder_holds_everything(tmp_path: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     assert config["dataset"] == "planted"
     assert config["options"] == {"nodes": 60}
-    assert config["settings"] == complete_settings(request(seed=3).given, data.defaults).model_dump()
+    assert config["settings"] == make_estimator(request(seed=3).given, data.defaults).settings()
 
 
 def test_regression_has_no_majority() -> None:
@@ -124,8 +97,7 @@ def test_regression_has_no_majority() -> None:
     data = gs.ShiftDataset(
         "r", [gs.Environment("a", graph)], [gs.Environment("b", graph)], [gs.Environment("c", graph)]
     )
-    settings = validated(TINY | {"method": "erm"})
-    result = result_of(fit(data, settings), data, settings)
+    result = result_of(gs.ERM(**TINY).fit(data), data)
     assert result["majority"] == {}
     assert result["metric"] == "mse"
     assert set(result) == KEYS
@@ -162,7 +134,7 @@ def test_force_replaces_the_run_and_leaves_foreign_files(tmp_path: Path) -> None
     [
         ({"backbone": "transformer"}, "backbone is 'transformer'"),
         ({"method": "eerm", "explorer": "clever"}, "explorer is 'clever'"),
-        ({"method": "eerm", "views": 1}, "explorers is 1"),
+        ({"method": "eerm", "views": 1}, "views is 1"),
         ({"backbone": "gat", "backbone_options": {"heads": "two"}}, "heads is 'two'"),
         ({"backbone_options": {"heads": 2}}, "do not fit"),
         ({"epochs": 0}, "epochs is 0"),
@@ -210,11 +182,7 @@ def test_resuming_with_other_settings_is_refused_naming_them(tmp_path: Path, oth
 
 def test_a_damaged_config_is_told(tmp_path: Path) -> None:
     fit_in_folder(request(), tmp_path)
-    for text, match in (
-        ("[3]", r"config\.json is damaged"),
-        ('{"settings": 3}', "settings. is damaged"),
-        ("{", "not JSON"),
-    ):
+    for text, match in (("[3]", r"config\.json is damaged"), ('{"settings": 3}', "settings"), ("{", "not JSON")):
         (tmp_path / "config.json").write_text(text)
         with pytest.raises(GraphshiftError, match=match):
             fit_in_folder(request(), tmp_path, resume=True)
@@ -297,8 +265,8 @@ GB = 10**9
 def costly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits that are estimated at 6 GB, and at 3 GB in low-memory mode."""
 
-    def expected(_: Any, settings: Settings, **__: Any) -> Estimate:
-        return Estimate({"process": (3 if settings.low_memory else 6) * GB}, "a step")
+    def expected(_: Any, settings: gs.Estimator, **__: Any) -> Estimate:
+        return Estimate({"process": (3 if getattr(settings, "low_memory", False) else 6) * GB}, "a step")
 
     monkeypatch.setattr(fitting, "estimate", expected)
     monkeypatch.setattr(fitting, "advice", lambda *_, **__: "Take less.")
