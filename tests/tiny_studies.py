@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.studies import Arm, Plan, Record, Row, Study, run_study
 from graphshift.studies.records import Selected
 
@@ -70,3 +73,20 @@ def without_cost(content: Any) -> Any:
     if isinstance(content, list):
         return [without_cost(value) for value in content]
     return content
+
+
+class Untouchable(Environment):
+    """A test environment that tells when anybody looks at it."""
+
+    def __init__(self) -> None:
+        """Nothing is set: whatever is asked for is missing."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"somebody looked at the tests: {name}")
+
+
+def guarded(data: ShiftDataset) -> ShiftDataset:
+    """The data with tests that nobody may look at."""
+    copy = replace(data)
+    object.__setattr__(copy, "tests", (Untouchable(), Untouchable()))
+    return copy

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import fmean
-from typing import Any
 
 import pytest
 import torch
@@ -12,7 +11,6 @@ import torch
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
-from graphshift.data.environment import Environment
 from graphshift.estimators import recorded_estimator
 from graphshift.studies import Arm, Plan
 from graphshift.studies.job_runner import attempt, reason_of
@@ -20,28 +18,12 @@ from graphshift.studies.jobs import Job, Schedule
 from graphshift.studies.records import Selected
 from graphshift.studies.resolved import load_data, resolve
 from graphshift.training.selection import adversarially_edited
-from tiny_studies import ERM, OPTIONS, RANDOM, TINY, plan
-
-
-class Untouchable(Environment):
-    """A test environment that tells when anybody looks at it."""
-
-    def __init__(self) -> None:
-        """Nothing is set: whatever is asked for is missing."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"somebody looked at the tests: {name}")
+from tiny_studies import ERM, OPTIONS, RANDOM, TINY, guarded, plan
 
 
 @pytest.fixture(scope="module")
 def data() -> ShiftDataset:
     return load_data("planted", OPTIONS, None)
-
-
-def guarded(data: ShiftDataset) -> ShiftDataset:
-    copy = replace(data)
-    object.__setattr__(copy, "tests", (Untouchable(), Untouchable()))
-    return copy
 
 
 def jobs_of(study: Plan, data: ShiftDataset, kind: str) -> list[Job]:
