@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from graphshift.backbones import BACKBONES
-from graphshift.cli import app
+from graphshift.cli.app import app
 from graphshift.core.errors import GraphshiftError
 from graphshift.explorers import EXPLORERS
 from graphshift.methods import METHODS
