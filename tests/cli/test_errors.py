@@ -38,21 +38,22 @@ def refuses(graphshift: Any, files_of: Files, tmp_path: Path) -> Callable[..., s
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--explorers", 1], "explorers is 1; EERM needs at least 2: the variance of one view's risk is not defined"),
+        (["--views", 1], "views is 1; it should be greater than or equal to 2."),
+        (["--explorers", 1], "--explorers is called --views now"),
         (["--epochs", -5], "epochs is -5; it should be greater than or equal to 1."),
         (["--epochs", 0], "epochs is 0; it should be greater than or equal to 1."),
         (["--lr", "nan"], "lr is nan; it should be a finite number."),
         (["--lr", "1e39"], "lr is 1e+39; it should be less than or equal to 1000000"),
         (["--dropout", 2], "dropout is 2.0; it should be less than 1."),
-        (["--method", "magic"], "method is 'magic'; it should be 'erm', 'eerm', 'irm', "),
-        (["--selection", "luck"], "selection is 'luck'; it should be"),
-        (["--backbone", "resnet"], "backbone is 'resnet'; expected one of gcn"),
-        (["--explorer", "clever"], "explorer is 'clever'; expected one of reinforce"),
+        (["--method", "magic"], "method is 'magic'; expected one of "),
+        (["--selection", "luck"], "selection is 'luck'; expected one of "),
+        (["--backbone", "resnet"], "backbone is 'resnet'; expected one of "),
+        (["--explorer", "clever"], "explorer is 'clever'; expected one of "),
         (["--device", "tpu"], "device is 'tpu'; it should be 'cpu', 'cuda' or 'mps'."),
         (["--backbone-option", "heads=2"], "backbone 'gcn': backbone_options {'heads': 2} do not fit"),
         (["--backbone", "gat", "--backbone-option", "heads=two"], "backbone 'gat': heads is 'two'; expected a whole"),
         (["--backbone-option", "heads"], "--backbone-option is 'heads'; expected NAME=VALUE"),
-        (["--method", "erm", "--beta", 3], "beta: means nothing to method erm; leave it out, or use eerm."),
+        (["--method", "erm", "--beta", 3], "--beta needs --method eerm"),
         (["--seed", -1], "seed is -1; it should be greater than or equal to 0."),
         (["-o", "nodes=59"], "planted: nodes is 59; expected at least 60."),
         (["-o", "nodes=many"], "dataset 'planted': nodes is 'many'; expected a whole number"),
@@ -79,10 +80,10 @@ def test_fit_refuses_a_device_that_is_not_there(refuses: Any, tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (["fit", "planted", "--epoch", "3"], "No such option"),
+        (["fit", "planted", "--epoch", "3"], "--epochs"),
         (["fit", "planted", "--epochs", "three"], "--epochs"),
         (["fit", "planted", "--checkpoint-every", "-1"], "--checkpoint-every"),
-        (["train"], "No such command 'train'"),
+        (["train"], "'train'"),
         (["score"], "MODEL"),
         (["score", "model"], "DATASET"),
         (["predict", "model", "planted"], "--out"),
@@ -92,18 +93,15 @@ def test_fit_refuses_a_device_that_is_not_there(refuses: Any, tmp_path: Path, mo
         (["demo", "--epochs", "0"], "--epochs"),
     ],
 )
-def test_wrong_options_are_named(arguments: list[str], word: str, graphshift: Any) -> None:
-    answer = graphshift(*arguments)
-    assert (answer.status, answer.out) == (2, "")
-    assert word in answer.err
-    assert answer.err.count("Error") == 1
-    assert "Traceback" not in answer.err
-    assert not list(Path.cwd().iterdir())
+def test_wrong_options_are_named_in_one_line(arguments: list[str], word: str, refuses: Any) -> None:
+    message = refuses(*arguments)
+    assert word in message
+    assert "\n" not in message
 
 
 def test_fit_refuses_an_unknown_dataset(refuses: Any, tmp_path: Path) -> None:
     message = refuses("fit", "planeted", "--out", tmp_path / "run")
-    assert message.startswith("dataset is 'planeted'; expected one of planted, planted-structure")
+    assert message.startswith("dataset is 'planeted'; expected one of ")
 
 
 def test_fit_without_a_dataset_says_what_is_missing(refuses: Any, tmp_path: Path) -> None:
@@ -123,10 +121,10 @@ def test_fit_without_a_dataset_says_what_is_missing(refuses: Any, tmp_path: Path
         ("epochs = 3", "field `dataset` is None; expected a dataset's name"),
         ("dataset = 3", "field `dataset` is 3; expected a dataset's name"),
         ('dataset = "planted"\noptions = 3', "field `options` is 3; expected a table [options]."),
-        ('dataset = "planted"\nepoch = 3', "epoch is not a setting; the settings are"),
+        ('dataset = "planted"\nepoch = 3', "epoch is not a setting; "),
         ('dataset = "planted"\nepochs = "many"', "epochs is 'many'; it should be a valid integer"),
         ('dataset = "planted"\nepochs = -1', "epochs is -1; it should be"),
-        ('dataset = "planted"\nexplorers = 1', "explorers is 1; EERM needs at least 2"),
+        ('dataset = "planted"\nviews = 1', "views is 1"),
         ('dataset = "planted"\n[options]\nnodes = "many"', "nodes is 'many'; expected a whole number"),
         ("\udcff\udcfe", "this is not TOML"),
         (None, "there is no such file"),
@@ -327,7 +325,7 @@ def test_errors_from_below_end_with_one_message(
 
 
 def test_huge_numbers_are_refused_at_once(refuses: Any) -> None:
-    for option, value in (("--explorers", 1_000_000), ("--layers", 100_000), ("--edits-per-node", 10_000_000)):
+    for option, value in (("--views", 1_000_000), ("--layers", 100_000), ("--edits-per-node", 10_000_000)):
         assert "less than or equal to" in refuses(*FIT, option, value)
 
 

@@ -191,7 +191,7 @@ def test_settings_of_eerm_in_a_shared_file_are_noted_when_erm_is_asked_for(graph
     answer = graphshift("fit", tmp_path / "fit.toml", "--method", "erm", "--out", tmp_path / "a", "--json")
     assert answer.status == 0
     assert answer.err.startswith("graphshift: note: ")
-    assert "beta, explorers: erm does not use them" in answer.err
+    assert "beta, views: not used with erm" in answer.err
     assert json.loads(answer.out)["method"] == "erm"
 
 
@@ -266,7 +266,7 @@ def test_settings_of_learning_mean_nothing_to_explorers_that_do_not(graphshift: 
         assert "does not learn" in answer.err
     answer = graphshift("fit", "planted", "-o", "nodes=60", "--explorer-option", "speed=2", "--out", tmp_path / "r")
     assert answer.status == 2
-    assert "has no option speed" in answer.err
+    assert "has no option 'speed'" in answer.err
 
 
 # --- memory ------------------------------------------------------------------------------------------------------
