@@ -46,16 +46,12 @@ def draw_demo(rows: Sequence[Row], path: Path, *, title: str) -> None:
     if all(name in row.record.majority for row in rows for name in tests):  # not so in regression
         majority = [scale * fmean(row.record.majority[name] for row in rows) for name in tests]
         left.plot(tests, majority, color="black", linestyle=":", linewidth=1, label="always the largest class")
-    left.set(
-        xlabel="test environment",
-        ylabel=METRICS.find(metric).title,
-        title="each unseen environment (bar: ± std over seeds)",
-    )
+    left.set(xlabel="test environment", ylabel=metric.title, title="each unseen environment (bar: ± std over seeds)")
     left.set_xticks(range(len(tests)), tests)
     handles, labels = left.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     right.set_xticks([0, 1], ["mean of tests", "worst test"])
-    right.set(title="each seed (bar: mean)", ylabel=METRICS.find(metric).title)
+    right.set(title="each seed (bar: mean)", ylabel=metric.title)
     for axes in (left, right):
         axes.grid(axis="y", alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
