@@ -1,7 +1,5 @@
 """The backbone interface: ``stem`` needs no edges and runs once for all views; ``propagate`` needs them."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 from abc import abstractmethod

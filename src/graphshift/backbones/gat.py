@@ -1,7 +1,5 @@
 """GAT (Veličković et al., 2018): attention over a node and its neighbours."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

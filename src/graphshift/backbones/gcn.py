@@ -1,7 +1,5 @@
 """GCN (Kipf and Welling, 2017): h' = Â h W + b with Â = D^-1/2 (A + I) D^-1/2."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from graphshift.backbones.base import BACKBONES, Linear, zeros

@@ -1,7 +1,5 @@
 """GCNII (Chen et al., 2020): a deep GCN with an initial residual and an identity map."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """GPRGNN (Chien et al., 2021): an MLP whose outputs are mixed over hops with learned weights."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

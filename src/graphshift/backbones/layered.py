@@ -1,7 +1,5 @@
 """What GCN, GraphSAGE and GAT share: (L − 1) × [convolution → batch norm → activation → dropout] → convolution."""
 
-from __future__ import annotations
-
 import itertools
 from abc import abstractmethod
 from collections.abc import Sequence

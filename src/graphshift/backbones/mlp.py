@@ -1,7 +1,5 @@
 """A multilayer perceptron: what can be had without edges. The control for every shift in the structure."""
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """SGC (Wu et al., 2019): Â^L x W + b, a linear model over L hops."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from graphshift.backbones.base import BACKBONES, Backbone, Linear, zeros

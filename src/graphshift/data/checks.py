@@ -1,7 +1,5 @@
 """The checks and repairs that every graph passes once."""
 
-from __future__ import annotations
-
 import copy
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """Shift datasets: environments in four roles."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Tasks: the loss, the shape of a backbone's output, and the metric."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """``arxiv``: computer-science papers and their citations by year; the subject area of a paper (OGB, Hu et al. 2020)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

@@ -6,8 +6,6 @@ A dataset of your own is a function with a decorator, here or in a plug-in (:mod
     def mine(*, seed: int = 0) -> ShiftDataset: ...
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``elliptic``: Bitcoin transactions in 49 time steps and payments between them; which are illicit (Weber et al.)."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A dataset as plain tables that any program opens and that ``from_tables`` reads back."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import json

@@ -1,7 +1,5 @@
 """``facebook100``: friendships at American universities in 2005; the gender of a member (Traud et al. 2011)."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import urllib.parse

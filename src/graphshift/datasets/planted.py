@@ -1,7 +1,5 @@
 """``planted``: the paper's artificial shift (its Appendix on Cora and Photo) on a random graph, nothing downloaded."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """``planted-structure``: the edges are what is spurious. Editing edges is meant for this shift."""
 
-from __future__ import annotations
-
 import torch
 
 from graphshift.core.errors import GraphshiftError

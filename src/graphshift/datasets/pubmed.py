@@ -1,7 +1,5 @@
 """``pubmed-temporal``: PubMed's citations with the papers' real years, cut into periods; each graph knows no future."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What environments look like side by side: the columns of the paper's Table 1 and Twitch table, and what moves."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import scipy.sparse

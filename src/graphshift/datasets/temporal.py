@@ -1,7 +1,5 @@
 """Environments cut out of one graph whose nodes carry a time: what had been seen by then, or one moment alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

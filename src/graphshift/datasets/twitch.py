@@ -1,7 +1,5 @@
 """``twitch``: streamers of seven regions and their friendships; who uses explicit language (Rozemberczki et al.)."""
 
-from __future__ import annotations
-
 import json
 from itertools import chain
 from pathlib import Path

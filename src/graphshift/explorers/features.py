@@ -1,7 +1,5 @@
 """Explorers that change features: columns shifted, scaled or masked, entries flipped, within a bound."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

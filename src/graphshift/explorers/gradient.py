@@ -1,7 +1,5 @@
 """An explorer that follows the risk's gradient with respect to edges. Not the paper's: its views differ far more."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch_geometric.data import Data

@@ -1,7 +1,5 @@
 """The paper's softmax policy over all N × N pairs, exact, without the N × N matrix."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import partial

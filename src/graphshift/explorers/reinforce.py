@@ -1,7 +1,5 @@
 """The paper's explorer: draws edits from a softmax policy and learns it by REINFORCE (Appendix A)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

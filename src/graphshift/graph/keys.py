@@ -1,7 +1,5 @@
 """Entries of an adjacency matrix as numbers: entry (n, m) of a graph with N nodes has the key ``n * N + m``, int64."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

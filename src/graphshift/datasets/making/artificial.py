@@ -1,7 +1,5 @@
 """The paper's artificial shift (its Appendix on Cora and Photo) on a real graph; ``cora`` and ``photo`` share it."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple

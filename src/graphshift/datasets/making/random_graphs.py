@@ -1,7 +1,5 @@
 """Random graphs with communities and skewed degrees, in time linear in the edges."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """From a reader's arrays to environments, without checking or sorting again what was checked when it was parsed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """CSV files of a fixed layout, read by pandas' C parser; only what does not fit is read again, slowly, to say where."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import warnings

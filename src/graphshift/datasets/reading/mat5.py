@@ -4,8 +4,6 @@
 is MathWorks' "MAT-File Format", version 5.
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Collection, Iterator

@@ -1,7 +1,5 @@
 """Planetoid's files (Yang et al. 2016): pickles, read by an unpickler that knows data only and can run nothing."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Columns of a table as features and labels: fitted on the training nodes, applied to any table, written as JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 

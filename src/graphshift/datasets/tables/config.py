@@ -1,7 +1,5 @@
 """The ``[data]`` table of a user's TOML file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A first TOML file for a user's tables: looks at them, guesses what each column is, and says so in comments."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

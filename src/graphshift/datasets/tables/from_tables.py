@@ -1,7 +1,5 @@
 """A user's own tables as a shift dataset: one of nodes, one of edges, and a column that says how they are split."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

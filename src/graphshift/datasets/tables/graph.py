@@ -1,7 +1,5 @@
 """From ids in an edge table to a clean ``edge_index``: matched, without self-loops and repetitions, all counted."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

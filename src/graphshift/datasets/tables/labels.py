@@ -1,7 +1,5 @@
 """Labels of any type as classes 0, 1, … or as scaled numbers, and back to the user's own."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every option of a user's own tables: its type and meaning, checked the same way from Python and from TOML."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias

@@ -1,7 +1,5 @@
 """Drawing pairs, editing, transposing and scaling graphs in CSR form: ``graphs.c``, and the same in torch."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse
 import torch

@@ -1,7 +1,5 @@
 """The library compiled from the C files here: loading it, asking whether it can be used, calling it."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import warnings

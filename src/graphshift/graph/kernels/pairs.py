@@ -3,8 +3,6 @@
 A table holds for every node a vector g, then a vector h. The score of a pair (n, m) is <g_n, h_m> + add_n.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

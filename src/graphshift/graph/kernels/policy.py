@@ -3,8 +3,6 @@
 :class:`~graphshift.explorers.SparsePolicy` says what the policy is.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
