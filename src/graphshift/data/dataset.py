@@ -64,7 +64,6 @@ class ShiftDataset:
         return [*self.train, *self.val, *self.tests]
 
     def __repr__(self) -> str:
-        roles = ", ".join(
-            f"{role} {[e.name for e in found]}" for role, found in self.roles.items() if found or role != "target"
-        )
+        shown = {role: found for role, found in self.roles.items() if found or role != "target"}
+        roles = ", ".join(f"{role} {[e.name for e in found]}" for role, found in shown.items())
         return f"ShiftDataset({self.name!r}, {self.task.kind}, {self.task.metric}, {roles})"

@@ -58,9 +58,8 @@ class Entry:
         known = self.options
         for option in options:
             if option not in known:
-                raise GraphshiftError(
-                    f"dataset {self.name!r} has no option {option!r}; {expected_one_of(option, list(known))}"
-                )
+                expected = expected_one_of(option, list(known))
+                raise GraphshiftError(f"dataset {self.name!r} has no option {option!r}; {expected}")
         needed = [p.name for p in known.values() if p.default is p.empty and p.name not in options]
         if needed:
             raise GraphshiftError(

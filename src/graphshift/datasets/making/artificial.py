@@ -79,6 +79,8 @@ def artificial_shift(
         "seed": seed,
         "draws": draw.draws,
         "classes_used": used.numel(),
+    }
+    facts |= {
         "class_outputs": used.tolist(),
         "class_shares": [round(float(share), 6) for share in shares[used]],
         "majority": round(float(shares.max()), 6),
