@@ -11,20 +11,6 @@ from graphshift.backbones.mlp import MLP
 from graphshift.backbones.sage import SAGE
 from graphshift.backbones.sgc import SGC
 
-__all__ = [
-    "BACKBONES",
-    "GAT",
-    "GCN",
-    "GCNII",
-    "GPRGNN",
-    "MLP",
-    "SAGE",
-    "SGC",
-    "Backbone",
-    "ModuleBackbone",
-    "make_backbone",
-]
-
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> type:

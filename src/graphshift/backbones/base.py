@@ -1,7 +1,5 @@
 """The backbone interface: ``stem`` needs no edges and runs once for all views; ``propagate`` needs them."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 from abc import abstractmethod
@@ -99,8 +97,7 @@ class ModuleBackbone(Backbone):
     def __init__(self, module: nn.Module, out_channels: int) -> None:
         super().__init__()
         self.module, self.out_channels = module, out_channels
-        parameters = inspect.signature(module.forward).parameters
-        self.takes_weight = "edge_weight" in parameters
+        self.takes_weight = "edge_weight" in inspect.signature(module.forward).parameters
 
     def stem(self, x: Tensor | Sparse) -> Tensor:
         """The features as they are; sparse ones become dense."""
@@ -168,14 +165,8 @@ def make_backbone(
     make = BACKBONES.find(backbone)
     check_types(f"backbone {backbone!r}", make, options or {})
     try:
-        return make(
-            in_channels,
-            out_channels,
-            hidden_channels=hidden_channels,
-            num_layers=num_layers,
-            dropout=dropout,
-            **(options or {}),
-        )
+        sizes = {"hidden_channels": hidden_channels, "num_layers": num_layers, "dropout": dropout}
+        return make(in_channels, out_channels, **sizes, **(options or {}))
     except (TypeError, ArithmeticError, RuntimeError) as error:
         if not options:
             raise

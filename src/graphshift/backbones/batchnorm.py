@@ -1,7 +1,5 @@
 """Whose statistics batch normalisation uses, for the length of a ``with`` block."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

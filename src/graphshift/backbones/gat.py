@@ -1,7 +1,5 @@
 """GAT (Veličković et al., 2018): attention over a node and its neighbours."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 
@@ -88,18 +86,7 @@ class GAT(Layered):
                 kept_entries += 4 * 2 * layer.heads
                 busy_entries = max(busy_entries, 4 * (4 * layer.heads + 3) + 8)  # gradients of scores, 64-bit indices
         stem, widest = layers[0].heads * layers[0].width, max(layer.heads * layer.width for layer in layers)
-        return Needs(
-            "attention in torch" if in_torch else "attention",
-            stem,
-            stem,
-            kept=kept,
-            busy=2 * widest,
-            looking=3 * widest,
-            stem_kept=stem,
-            width=widest,
-            kept_entries=kept_entries,
-            busy_entries=busy_entries,
-            looking_entries=busy_entries,
-            lost=0.9,
-            lost_by_erm=0.85,
-        )
+        form = "attention in torch" if in_torch else "attention"
+        nodes = {"kept": kept, "busy": 2 * widest, "looking": 3 * widest, "stem_kept": stem, "width": widest}
+        entries = {"kept_entries": kept_entries, "busy_entries": busy_entries, "looking_entries": busy_entries}
+        return Needs(form, stem, stem, **nodes, **entries, lost=0.9, lost_by_erm=0.85)

@@ -1,6 +1,6 @@
 """GCN (Kipf and Welling, 2017): h' = Â h W + b with Â = D^-1/2 (A + I) D^-1/2."""
 
-from __future__ import annotations
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -67,20 +67,5 @@ class GCN(Layered):
 class UnnormalisedGCN(GCN):
     """``GCN(normalize=False)`` under a name of its own."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        hidden_channels: int = 32,
-        num_layers: int = 2,
-        dropout: float = 0.0,
-    ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            hidden_channels=hidden_channels,
-            num_layers=num_layers,
-            dropout=dropout,
-            normalize=False,
-        )
+    def __init__(self, in_channels: int, out_channels: int, **sizes: Any) -> None:
+        super().__init__(in_channels, out_channels, **sizes, normalize=False)

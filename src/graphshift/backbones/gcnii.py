@@ -1,7 +1,5 @@
 """GCNII (Chen et al., 2020): a deep GCN with an initial residual and an identity map."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -77,15 +75,11 @@ class GCNII(Backbone):
         return h
 
     def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
-        """Each layer keeps what its product with W takes and what its ReLU gives.
-
-        To save memory a block of √L layers keeps its input alone, and one block at a time is computed again.
-        """
+        """Each layer keeps what its product with W takes and what its ReLU gives; saving memory, √L of them do."""
         width, depth = self.enter.out_features, len(self.layers)
         block = max(math.isqrt(depth), 1) if save_memory else depth
         inputs = math.ceil(depth / block) - 1  # the first block's is the stem
         kept = (inputs + (3 if self.dropout else 2) * block) * width
         # In the backward pass: the gradients before and after an operation.
-        return Needs(
-            "normalised", width, width, kept=kept, busy=2 * width, looking=4 * width, stem_kept=width, width=width
-        )
+        each = {"kept": kept, "busy": 2 * width, "looking": 4 * width, "stem_kept": width, "width": width}
+        return Needs("normalised", width, width, **each)

@@ -1,7 +1,5 @@
 """GPRGNN (Chien et al., 2021): an MLP whose outputs are mixed over hops with learned weights."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch
@@ -40,9 +38,8 @@ class GPRGNN(Backbone):
         alpha: float = 0.1,
     ) -> None:
         super().__init__()
-        self.mlp = MLP(
-            in_channels, out_channels, hidden_channels=hidden_channels, num_layers=num_layers, dropout=dropout
-        )
+        sizes = {"hidden_channels": hidden_channels, "num_layers": num_layers}
+        self.mlp = MLP(in_channels, out_channels, **sizes, dropout=dropout)
         gamma = alpha * (1 - alpha) ** torch.arange(hops + 1, dtype=torch.get_default_dtype())
         gamma[-1] = (1 - alpha) ** hops
         self.gamma = nn.Parameter(gamma)
@@ -62,13 +59,6 @@ class GPRGNN(Backbone):
     def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
         """The MLP's, and every hop's h for the gradient of its γ; the first is the stem's."""
         mlp, hops = self.mlp.memory(), self.gamma.numel() - 1
-        out = mlp.out
-        return replace(
-            mlp,
-            form="normalised",
-            kept=hops * out,
-            busy=3 * out,
-            width=out,
-            looking=max(3 * out, mlp.width),
-            lost_by_erm=1.6,
-        )
+        out, looking = mlp.out, max(3 * mlp.out, mlp.width)
+        own = {"kept": hops * out, "busy": 3 * out, "width": out, "looking": looking, "lost_by_erm": 1.6}
+        return replace(mlp, form="normalised", **own)

@@ -1,7 +1,5 @@
 """What GCN, GraphSAGE and GAT share: (L − 1) × [convolution → batch norm → activation → dropout] → convolution."""
 
-from __future__ import annotations
-
 import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -66,27 +64,16 @@ class Layered(Backbone):
         widths = [self._layer(i).out_width for i in range(len(self.layers))]
         widest, sides = max(widths), self._layer(0).sides
         # In the backward pass: the gradients before and after an operation, and the output's. Mixing keeps nothing.
-        return Needs(
-            self._layer(0).form,
-            sides * widths[0],
-            sides * widths[0],
-            kept=self._kept_after * sum(widths[:-1]),
-            busy=2 * widest + widths[-1],
-            looking=(2 + sides) * widest,
-            width=widest,
-            # Arrays of two widths break the heap up more.
-            lost=1.65 if sides == 2 else 1.1,
-            lost_by_erm=2.6 if sides == 2 else 2.1,
-        )
+        kept, busy = self._kept_after * sum(widths[:-1]), 2 * widest + widths[-1]
+        each = {"kept": kept, "busy": busy, "looking": (2 + sides) * widest, "width": widest}
+        lost, by_erm = (1.65, 2.6) if sides == 2 else (1.1, 2.1)  # arrays of two widths break the heap up more
+        stem = sides * widths[0]
+        return Needs(self._layer(0).form, stem, stem, **each, lost=lost, lost_by_erm=by_erm)
 
     @property
     def _kept_after(self) -> int:
-        """What autograd keeps after a hidden layer, in its widths.
-
-        Batch norm keeps its input, the activation its result (and the next product takes it). Dropout keeps its noise
-        and its own result.
-        """
-        return 4 if self.dropout else 2
+        """What autograd keeps after a hidden layer, in its widths: of batch norm its input, of the rest the results."""
+        return 4 if self.dropout else 2  # dropout: its noise and its own result
 
     def _layer(self, i: int) -> Convolution:
         layer = self.layers[i]
@@ -96,5 +83,4 @@ class Layered(Backbone):
 
 def widths(in_channels: int, hidden_channels: int, out_channels: int, num_layers: int) -> list[tuple[int, int]]:
     """The input and output width of each of ``num_layers`` layers."""
-    sizes = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-    return list(itertools.pairwise(sizes))
+    return list(itertools.pairwise([in_channels, *[hidden_channels] * (num_layers - 1), out_channels]))

@@ -1,7 +1,5 @@
 """What a backbone holds in memory while it works: what ``Backbone.memory`` answers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

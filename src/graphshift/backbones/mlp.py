@@ -1,7 +1,5 @@
 """A multilayer perceptron: what can be had without edges. The control for every shift in the structure."""
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -27,18 +25,11 @@ class MLP(Backbone):
     uses_edges = False
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        hidden_channels: int = 32,
-        num_layers: int = 2,
-        dropout: float = 0.0,
+        self, in_channels: int, out_channels: int, *, hidden_channels: int = 32, num_layers: int = 2, dropout: float = 0
     ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(
-            Linear(i, o) for i, o in widths(in_channels, hidden_channels, out_channels, num_layers)
-        )
+        shapes = widths(in_channels, hidden_channels, out_channels, num_layers)
+        self.layers = nn.ModuleList(Linear(i, o) for i, o in shapes)
         self.dropout = dropout
 
     def stem(self, x: Tensor | Sparse) -> Tensor:

@@ -1,7 +1,5 @@
 """GraphSAGE (Hamilton et al., 2017) with mean aggregation: h'_v = W_n mean_u(h_u) + W_r h_v + b."""
 
-from __future__ import annotations
-
 from torch import Tensor, cat, nn
 
 from graphshift.backbones.base import BACKBONES, Linear

@@ -1,7 +1,5 @@
 """SGC (Wu et al., 2019): Â^L x W + b, a linear model over L hops."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from graphshift.backbones.base import BACKBONES, Backbone, Linear, zeros
@@ -23,13 +21,7 @@ class SGC(Backbone):
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        hidden_channels: int = 32,
-        num_layers: int = 2,
-        dropout: float = 0.0,
+        self, in_channels: int, out_channels: int, *, hidden_channels: int = 32, num_layers: int = 2, dropout: float = 0
     ) -> None:
         super().__init__()
         self.linear, self.bias = Linear(in_channels, out_channels, bias=False), zeros(out_channels)

@@ -13,8 +13,6 @@ import typer
 from graphshift.cli.failing import fail
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 
-__all__ = ["main"]
-
 _UsageError: Any = typer.BadParameter.__base__  # Typer has no public name for it
 
 

@@ -23,7 +23,7 @@ def check_types(where: str, function: Callable[..., Any], options: Mapping[str, 
     parameters = inspect.signature(function).parameters
     for name, value in options.items():
         annotation = parameters[name].annotation if name in parameters else ""
-        kind = annotation if isinstance(annotation, str) else annotation.__name__
+        kind = annotation.__name__ if isinstance(annotation, type) else str(annotation)
         optional = kind.endswith(" | None")
         if optional and value is None:
             continue

@@ -1,7 +1,5 @@
 """The checks and repairs that every graph passes once."""
 
-from __future__ import annotations
-
 import copy
 import warnings
 from typing import Any
@@ -16,6 +14,14 @@ from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 
 
+def _wrong(name: str, text: str) -> GraphshiftError:
+    return GraphshiftError(f"environment {name!r}: {text}")
+
+
+def _warn(name: str, text: str) -> None:
+    warnings.warn(f"environment {name!r}: {text}", GraphshiftWarning, stacklevel=5)
+
+
 def on_cpu(data: Data) -> Data:
     """Checks and explorers work on the CPU; training moves environments to where it computes."""
     tensors = [value for value in data.to_dict().values() if isinstance(value, Tensor)]
@@ -26,30 +32,28 @@ def refuse_ambiguity(name: str, data: Data) -> None:
     """A ``Data`` with PyG's three masks is a whole split, not one environment: training on all of it would leak."""
     masks = [key for key in ("train_mask", "val_mask", "test_mask") if data.get(key) is not None]
     if masks and data.y is not None and data.get("mask") is None:
-        raise GraphshiftError(
-            f"environment {name!r}: the data have {', '.join(masks)} and no `mask`: which nodes count? Use "
-            "gs.from_pyg(data), which makes a split of them, or set data.mask yourself."
+        raise _wrong(
+            name,
+            f"the data have {', '.join(masks)} and no `mask`: which nodes count? Use "
+            "gs.from_pyg(data), which makes a split of them, or set data.mask yourself.",
         )
     if data.get("edge_attr") is not None:
-        warnings.warn(
-            f"environment {name!r}: `edge_attr` is not used; a positive number for each edge can go in `edge_weight`.",
-            GraphshiftWarning,
-            stacklevel=4,
-        )
+        _warn(name, "`edge_attr` is not used; a positive number for each edge can go in `edge_weight`.")
 
 
 def checked_features(name: str, data: Data) -> Tensor | Sparse:
     """The features, dense or sparse, as finite float32."""
     x = data.x
     if not isinstance(x, Tensor):
-        raise GraphshiftError(
-            f"environment {name!r}: `x` is {type(x).__name__}; expected a [nodes, features] float tensor. For a graph "
-            "without features, use a column of ones or the nodes' degrees."
+        raise _wrong(
+            name,
+            f"`x` is {type(x).__name__}; expected a [nodes, features] float tensor. For a graph "
+            "without features, use a column of ones or the nodes' degrees.",
         )
     if x.dim() != 2 or x.shape[0] == 0 or x.shape[1] == 0:
-        raise GraphshiftError(f"environment {name!r}: `x` has shape {list(x.shape)}; expected [nodes, features].")
+        raise _wrong(name, f"`x` has shape {list(x.shape)}; expected [nodes, features].")
     if not x.is_floating_point():
-        raise GraphshiftError(f"environment {name!r}: `x` is {x.dtype}; expected floats: use `x.float()`.")
+        raise _wrong(name, f"`x` is {x.dtype}; expected floats: use `x.float()`.")
     if x.layout == torch.strided:
         x = x.detach().to(torch.float32)
         values = x
@@ -62,9 +66,7 @@ def checked_features(name: str, data: Data) -> Tensor | Sparse:
         if values.dim() == 2:
             row, column = (~torch.isfinite(values)).nonzero()[0].tolist()
             where = f", first at node {row}, column {column}"
-        raise GraphshiftError(
-            f"environment {name!r}: `x` has {bad} NaN or infinite values{where}; fill them in or drop the column."
-        )
+        raise _wrong(name, f"`x` has {bad} NaN or infinite values{where}; fill them in or drop the column.")
     return x if x.layout == torch.strided else sparse
 
 
@@ -73,44 +75,38 @@ def checked_graph(name: str, data: Data, num_nodes: int) -> Graph:
     edge_index = data.edge_index
     if not isinstance(edge_index, Tensor) or edge_index.dim() != 2 or edge_index.shape[0] != 2:
         found = list(edge_index.shape) if isinstance(edge_index, Tensor) else type(edge_index).__name__
-        raise GraphshiftError(
-            f"environment {name!r}: `edge_index` is {found}; expected a [2, edges] int64 tensor (use "
-            "torch.empty(2, 0, dtype=torch.int64) for a graph without edges)."
+        raise _wrong(
+            name,
+            f"`edge_index` is {found}; expected a [2, edges] int64 tensor (use "
+            "torch.empty(2, 0, dtype=torch.int64) for a graph without edges).",
         )
     edge_index = edge_index.detach().as_subclass(Tensor)
     if edge_index.dtype not in (torch.int64, torch.int32):
-        raise GraphshiftError(
-            f"environment {name!r}: `edge_index` is {edge_index.dtype}; expected int64: node numbers, not values."
-        )
+        raise _wrong(name, f"`edge_index` is {edge_index.dtype}; expected int64: node numbers, not values.")
     edge_index = edge_index.to(torch.int64)
     if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= num_nodes):
         bad = ((edge_index < 0) | (edge_index >= num_nodes)).any(dim=0)
         column = int(bad.nonzero()[0])
-        raise GraphshiftError(
-            f"environment {name!r}: {int(bad.sum())} edges name nodes outside 0…{num_nodes - 1}, first edge {column}: "
-            f"{edge_index[:, column].tolist()}; number the nodes as the rows of `x`."
+        raise _wrong(
+            name,
+            f"{int(bad.sum())} edges name nodes outside 0…{num_nodes - 1}, first edge {column}: "
+            f"{edge_index[:, column].tolist()}; number the nodes as the rows of `x`.",
         )
     weight = data.edge_weight if "edge_weight" in data else None
     if weight is not None:
         weight = _checked_weight(name, weight, edge_index.shape[1])
     loops = edge_index[0] == edge_index[1]
     if bool(loops.any()):
-        warnings.warn(
-            f"environment {name!r}: removed {int(loops.sum())} self-loops; backbones add their own where the paper "
-            "does.",
-            GraphshiftWarning,
-            stacklevel=4,
-        )
+        _warn(name, f"removed {int(loops.sum())} self-loops; backbones add their own where the paper does.")
         edge_index = edge_index[:, ~loops]
         weight = None if weight is None else weight[~loops]
     unique, first = _first_of_each(edge_index[1] * num_nodes + edge_index[0])
     duplicates = edge_index.shape[1] - unique.numel()
     if duplicates:
-        warnings.warn(
-            f"environment {name!r}: removed {duplicates} duplicate edges"
+        _warn(
+            name,
+            f"removed {duplicates} duplicate edges"
             + (", keeping the first weight of each." if weight is not None else "."),
-            GraphshiftWarning,
-            stacklevel=4,
         )
         edge_index = edge_index[:, first]
         weight = None if weight is None else weight[first]
@@ -128,14 +124,15 @@ def _first_of_each(keys: Tensor) -> tuple[Tensor, Tensor]:
 def _checked_weight(name: str, weight: Any, num_edges: int) -> Tensor:
     if not isinstance(weight, Tensor) or weight.dim() != 1 or weight.shape[0] != num_edges:
         found = list(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
-        raise GraphshiftError(f"environment {name!r}: `edge_weight` is {found}; expected [{num_edges}], one per edge.")
+        raise _wrong(name, f"`edge_weight` is {found}; expected [{num_edges}], one per edge.")
     weight = weight.detach().to(torch.float32)
     bad = ~(torch.isfinite(weight) & (weight > 0))
     if bool(bad.any()):
         edge = int(bad.nonzero()[0])
-        raise GraphshiftError(
-            f"environment {name!r}: {int(bad.sum())} edge weights are not positive numbers, first edge {edge}: "
-            f"{float(weight[edge])}; drop edges of weight 0, and shift or square negative weights."
+        raise _wrong(
+            name,
+            f"{int(bad.sum())} edge weights are not positive numbers, first edge {edge}: "
+            f"{float(weight[edge])}; drop edges of weight 0, and shift or square negative weights.",
         )
     return weight
 
@@ -147,9 +144,9 @@ def checked_mask(name: str, data: Data, num_nodes: int) -> Tensor:
         return torch.ones(num_nodes, dtype=torch.bool)
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (num_nodes,):
         found = f"{mask.dtype} {list(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
-        raise GraphshiftError(f"environment {name!r}: `mask` is {found}; expected bool [{num_nodes}].")
+        raise _wrong(name, f"`mask` is {found}; expected bool [{num_nodes}].")
     if not bool(mask.any()):
-        raise GraphshiftError(f"environment {name!r}: `mask` is empty; at least one node must count.")
+        raise _wrong(name, "`mask` is empty; at least one node must count.")
     return mask.detach()
 
 
@@ -166,25 +163,24 @@ def checked_labels(name: str, y: Any, mask: Tensor, task: Task) -> Tensor:
         y = y.squeeze(1)
     if not isinstance(y, Tensor) or y.shape != mask.shape:
         found = list(y.shape) if isinstance(y, Tensor) else type(y).__name__
-        raise GraphshiftError(f"environment {name!r}: `y` is {found}; expected [{mask.shape[0]}], one label per node.")
+        raise _wrong(name, f"`y` is {found}; expected [{mask.shape[0]}], one label per node.")
     y = y.detach()
     if not task.is_classification:
         y = y.to(torch.float32)
         if not bool(torch.isfinite(y[mask]).all()):
             bad = int((~torch.isfinite(y[mask])).sum())
-            raise GraphshiftError(
-                f"environment {name!r}: {bad} counted nodes have a NaN or infinite `y`; take them out of `mask`."
-            )
+            raise _wrong(name, f"{bad} counted nodes have a NaN or infinite `y`; take them out of `mask`.")
         return y
     if y.is_floating_point() and not bool((y[mask] == y[mask].round()).all()):
-        raise GraphshiftError(f"environment {name!r}: `y` is {y.dtype} with fractions; classes are int64 numbers.")
+        raise _wrong(name, f"`y` is {y.dtype} with fractions; classes are int64 numbers.")
     y = torch.where(mask, y, torch.zeros_like(y)).to(torch.int64)
     outside = mask & ((y < 0) | (y >= task.num_classes))
     if bool(outside.any()):
         node = int(outside.nonzero()[0])
-        raise GraphshiftError(
-            f"environment {name!r}: {int(outside.sum())} counted nodes have a class outside 0…{task.num_classes - 1}, "
+        raise _wrong(
+            name,
+            f"{int(outside.sum())} counted nodes have a class outside 0…{task.num_classes - 1}, "
             f"first node {node}: {int(y[node])}; correct the labels, take these nodes out of `mask`, or pass a `task` "
-            "with more classes."
+            "with more classes.",
         )
     return y

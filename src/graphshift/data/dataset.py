@@ -1,7 +1,5 @@
 """Shift datasets: environments in four roles."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -66,7 +64,6 @@ class ShiftDataset:
         return [*self.train, *self.val, *self.tests]
 
     def __repr__(self) -> str:
-        roles = ", ".join(
-            f"{role} {[e.name for e in found]}" for role, found in self.roles.items() if found or role != "target"
-        )
+        shown = {role: found for role, found in self.roles.items() if found or role != "target"}
+        roles = ", ".join(f"{role} {[e.name for e in found]}" for role, found in shown.items())
         return f"ShiftDataset({self.name!r}, {self.task.kind}, {self.task.metric}, {roles})"

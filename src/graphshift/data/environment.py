@@ -13,15 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.data.checks import (
-    checked_features,
-    checked_graph,
-    checked_labels,
-    checked_mask,
-    node_times,
-    on_cpu,
-    refuse_ambiguity,
-)
+from graphshift.data import checks
 from graphshift.data.tasks import Task
 from graphshift.graph.sparse import Sparse
 
@@ -56,16 +48,16 @@ class Environment:
 
     def __init__(self, name: str, data: Data, task: Task | None = None) -> None:
         self.name = str(name)
-        data = on_cpu(data)
-        refuse_ambiguity(self.name, data)
-        self.x = checked_features(self.name, data)
-        self.graph = checked_graph(self.name, data, self.num_nodes)
-        self.mask = checked_mask(self.name, data, self.num_nodes)
-        self.time = node_times(data, self.num_nodes)
+        data = checks.on_cpu(data)
+        checks.refuse_ambiguity(self.name, data)
+        self.x = checks.checked_features(self.name, data)
+        self.graph = checks.checked_graph(self.name, data, self.num_nodes)
+        self.mask = checks.checked_mask(self.name, data, self.num_nodes)
+        self.time = checks.node_times(data, self.num_nodes)
         self.y: Tensor | None = None
         if data.y is not None:
             self.task = infer_task(data, self.mask) if task is None else task
-            self.y = checked_labels(self.name, data.y, self.mask, self.task)
+            self.y = checks.checked_labels(self.name, data.y, self.mask, self.task)
         elif task is None:
             raise GraphshiftError(
                 f"environment {self.name!r}: there is no `y`, so the task cannot be inferred; pass `task`, "
@@ -108,15 +100,8 @@ class Environment:
         """The environment as a PyG ``Data``, repairs included."""
         x = self.x.to_torch() if isinstance(self.x, Sparse) else self.x
         times = {} if self.time is None else {"time": self.time}
-        return Data(
-            x=x,
-            edge_index=self.graph.edge_index,
-            edge_weight=self.graph.weight,
-            y=self.y,
-            mask=self.mask,
-            num_nodes=self.num_nodes,
-            **times,
-        )
+        edges = {"edge_index": self.graph.edge_index, "edge_weight": self.graph.weight}
+        return Data(x=x, **edges, y=self.y, mask=self.mask, num_nodes=self.num_nodes, **times)
 
     def risk(self, output: Tensor) -> Tensor:
         """L(G, Y; θ): the mean loss over the counted nodes of a backbone's output for all nodes."""
@@ -175,42 +160,29 @@ class Environment:
 def check_together(
     train: Sequence[Environment], others: Sequence[Environment], unlabelled: Sequence[Environment] = (), *, where: str
 ) -> None:
-    """Checks that environments fit together: names, numbers of features, tasks, labels and classes.
-
-    Args:
-        train: at least one.
-        others: of validation and tests.
-        unlabelled: those that need no labels.
-        where: what to put before a message.
-    """
+    """Checks that environments fit together: names, numbers of features, tasks, labels (unless unlabelled), classes."""
     if not train:
         raise GraphshiftError(f"{where}: there is no training environment; at least one is needed.")
     first = train[0]
-    for environment in train:
-        if environment.num_nodes < 2:
-            raise GraphshiftError(
-                f"{where}: training environment {environment.name!r} has one node; training needs at least two."
-            )
+    for e in train:
+        if e.num_nodes < 2:
+            raise GraphshiftError(f"{where}: training environment {e.name!r} has one node; it needs at least two.")
     seen: set[str] = set()
-    for environment in [*train, *others, *unlabelled]:
-        if environment.name in seen:
-            raise GraphshiftError(f"{where}: two environments are called {environment.name!r}; names must differ.")
-        seen.add(environment.name)
-        if environment.num_features != first.num_features:
+    for e in [*train, *others, *unlabelled]:
+        if e.name in seen:
+            raise GraphshiftError(f"{where}: two environments are called {e.name!r}; names must differ.")
+        seen.add(e.name)
+        if e.num_features != first.num_features:
             raise GraphshiftError(
-                f"{where}: environment {environment.name!r} has {environment.num_features} features and "
-                f"{first.name!r} has {first.num_features}; all need the same columns in the same order."
+                f"{where}: environment {e.name!r} has {e.num_features} features and {first.name!r} has "
+                f"{first.num_features}; all need the same columns in the same order."
             )
-        if environment.task != first.task:
-            raise GraphshiftError(
-                f"{where}: environment {environment.name!r} has {environment.task} and {first.name!r} has "
-                f"{first.task}; give all environments one task."
-            )
-    for environment in [*train, *others]:
-        if environment.y is None:
-            raise GraphshiftError(
-                f"{where}: environment {environment.name!r} has no labels `y`; train, val and tests need them."
-            )
+        if e.task != first.task:
+            found = f"environment {e.name!r} has {e.task} and {first.name!r} has {first.task}"
+            raise GraphshiftError(f"{where}: {found}; give all environments one task.")
+    for e in [*train, *others]:
+        if e.y is None:
+            raise GraphshiftError(f"{where}: environment {e.name!r} has no `y`; train, val and tests need labels.")
     if first.task.is_classification:
         counts = sum(torch.bincount(e.labels, minlength=first.task.num_classes) for e in train)
         assert isinstance(counts, Tensor)
@@ -233,10 +205,8 @@ def check_together(
 def infer_task(data: Data, mask: Tensor) -> Task:
     """Floating labels: regression. Classes 0 and 1: binary. More classes: multiclass."""
     y = data.y
-    if not isinstance(y, Tensor) or y.dim() == 0 or y.shape[0] != mask.shape[0]:
-        return Task("regression", 0)  # the label check says what is wrong
-    if y.is_floating_point():
-        return Task("regression", 0)
+    if not isinstance(y, Tensor) or y.dim() == 0 or y.shape[0] != mask.shape[0] or y.is_floating_point():
+        return Task("regression", 0)  # of labels that cannot be, the label check says what is wrong
     counted = y[mask]
     classes = int(counted.max()) + 1 if counted.numel() else 2
     return Task("binary", 2) if classes <= 2 else Task("multiclass", classes)

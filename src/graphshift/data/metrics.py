@@ -7,8 +7,6 @@ A metric of your own is a function with a decorator, here or in a plug-in (:mod:
         return float(sklearn.metrics.recall_score(y, p.argmax(axis=1)))
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf

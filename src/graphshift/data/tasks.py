@@ -1,7 +1,5 @@
 """Tasks: the loss, the shape of a backbone's output, and the metric."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
@@ -46,15 +44,17 @@ class Task:
             object.__setattr__(self, "metric", _DEFAULT_METRIC[self.kind])
         fitting = [name for name, metric in METRICS.items() if self.kind in metric.kinds]
         if self.metric not in fitting:
-            raise GraphshiftError(
-                f"task: metric is {self.metric!r}; for a {self.kind} task {expected_one_of(self.metric, fitting)}"
-            )
-        if self.kind == "binary" and self.num_classes != 2:
-            raise GraphshiftError(f"task: a binary task has 2 classes, not {self.num_classes}.")
-        if self.kind == "multiclass" and self.num_classes < 2:
-            raise GraphshiftError(f"task: a multiclass task needs at least 2 classes, not {self.num_classes}.")
-        if self.kind == "regression" and self.num_classes != 0:
-            raise GraphshiftError(f"task: a regression task has no classes (num_classes=0), not {self.num_classes}.")
+            expected = expected_one_of(self.metric, fitting)
+            raise GraphshiftError(f"task: metric is {self.metric!r}; for a {self.kind} task {expected}")
+        n = self.num_classes
+        fits = {"binary": n == 2, "multiclass": n >= 2, "regression": n == 0}
+        if not fits[self.kind]:
+            needed = {
+                "binary": "has 2 classes",
+                "multiclass": "needs at least 2 classes",
+                "regression": "has no classes",
+            }
+            raise GraphshiftError(f"task: a {self.kind} task {needed[self.kind]}; num_classes is {n}.")
 
     @property
     def is_classification(self) -> bool:

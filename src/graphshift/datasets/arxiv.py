@@ -1,7 +1,5 @@
 """``arxiv``: computer-science papers and their citations by year; the subject area of a paper (OGB, Hu et al. 2020)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch
@@ -11,23 +9,16 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.tasks import Task
 from graphshift.datasets.base import DATASETS
-from graphshift.datasets.reading.assembly import environment, numbered_edges
+from graphshift.datasets.reading.assembly import by_place, environment, numbered_edges
 from graphshift.datasets.reading.files import Source, cached, require
 from graphshift.datasets.reading.fixed_csv import Table, read_table
 from graphshift.datasets.temporal import Period, inductive_environments
 from graphshift.graph.graph import Graph
 
 #: The split: the first trains, the second validates, the others test.
-PERIODS = (
-    Period("to 2011", None, 2011),
-    Period("2012-2014", 2012, 2014),
-    Period("2015-2016", 2015, 2016),
-    Period("2017-2018", 2017, 2018),
-    Period("2019-2020", 2019, 2020),
-)
-_FEATURES = 128
-_CLASSES = 40
-_PARSER = 1
+_YEARS = ((2012, 2014), (2015, 2016), (2017, 2018), (2019, 2020))
+PERIODS = (Period("to 2011", None, 2011), *(Period(f"{first}-{last}", first, last) for first, last in _YEARS))
+_FEATURES, _CLASSES, _PARSER = 128, 40, 1
 _HOME = "arxiv.zip of the Open Graph Benchmark, http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip, folder raw"
 
 #: The raw files.
@@ -58,45 +49,26 @@ def arxiv(*, one_way: bool = False, data_dir: str | Path | None = None) -> Shift
             ``arxiv.zip``; None for ``$GRAPHSHIFT_DATA`` or the user's cache folder.
     """
     features, labels, years, edges, node_count, edge_count = require("arxiv", SOURCES, data_dir).values()
-    parts = cached(
-        "arxiv-nodes",
-        [features, labels, years, node_count],
-        _PARSER,
-        {},
-        lambda: _parse_nodes(features, labels, years, node_count),
-    )
-    keys = cached(
-        "arxiv-edges",
-        [edges, node_count, edge_count],
-        _PARSER,
-        {"one_way": one_way},
-        lambda: _parse_edges(edges, node_count, edge_count, one_way),
-    )
+    of_nodes, of_edges = (features, labels, years, node_count), (edges, node_count, edge_count)
+    parts = cached("arxiv-nodes", of_nodes, _PARSER, {}, lambda: _parse_nodes(*of_nodes))
+    options = {"one_way": one_way}
+    keys = cached("arxiv-edges", of_edges, _PARSER, options, lambda: _parse_edges(*of_edges, one_way))
     graph = Graph.from_keys(parts["y"].numel(), keys["keys"], undirected=not one_way)
     whole = environment("arxiv", parts["x"], parts["y"], graph, Task("multiclass", _CLASSES, "accuracy"))
     environments = inductive_environments(whole, parts["year"], PERIODS)
-    return ShiftDataset(
-        "arxiv",
-        train=environments[:1],
-        val=environments[1:2],
-        tests=environments[2:],
-        defaults={
-            "backbone": "sage",
-            "num_layers": 5,
-            "hidden_channels": 32,
-            "epochs": 500,
-            "lr": 0.005,
-            "weight_decay": 0.0,
-            "views": 5,
-            "edits_per_node": 1,
-            "beta": 0.5,
-            "explorer_lr": 0.01,
-            "inner_steps": 5,
-            "by_backbone": {"gprgnn": {"num_layers": 2, "views": 3, "beta": 1.0, "lr": 0.01, "explorer_lr": 0.001}},
-            "by_method": {"erm": {"lr": 0.01}},
-        },
-        facts={"years": {p.name: (p.first, p.last) for p in PERIODS}, "one_way": one_way},
-    )
+    model = {
+        "backbone": "sage",
+        "num_layers": 5,
+        "hidden_channels": 32,
+        "epochs": 500,
+        "lr": 0.005,
+        "weight_decay": 0.0,
+    }
+    eerm = {"views": 5, "edits_per_node": 1, "beta": 0.5, "explorer_lr": 0.01, "inner_steps": 5}
+    gprgnn = {"num_layers": 2, "views": 3, "beta": 1.0, "lr": 0.01, "explorer_lr": 0.001}
+    defaults = {**model, **eerm, "by_backbone": {"gprgnn": gprgnn}, "by_method": {"erm": {"lr": 0.01}}}
+    facts = {"years": {p.name: (p.first, p.last) for p in PERIODS}, "one_way": one_way}
+    return ShiftDataset("arxiv", *by_place(environments), defaults=defaults, facts=facts)
 
 
 def _parse_nodes(features: Path, labels: Path, years: Path, node_count: Path) -> dict[str, Tensor]:

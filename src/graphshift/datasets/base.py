@@ -6,8 +6,6 @@ A dataset of your own is a function with a decorator, here or in a plug-in (:mod
     def mine(*, seed: int = 0) -> ShiftDataset: ...
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,9 +58,8 @@ class Entry:
         known = self.options
         for option in options:
             if option not in known:
-                raise GraphshiftError(
-                    f"dataset {self.name!r} has no option {option!r}; {expected_one_of(option, list(known))}"
-                )
+                expected = expected_one_of(option, list(known))
+                raise GraphshiftError(f"dataset {self.name!r} has no option {option!r}; {expected}")
         needed = [p.name for p in known.values() if p.default is p.empty and p.name not in options]
         if needed:
             raise GraphshiftError(

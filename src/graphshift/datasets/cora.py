@@ -1,7 +1,5 @@
 """``cora``: the paper's artificial shift on Cora, a graph of citations."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from graphshift.data.dataset import ShiftDataset

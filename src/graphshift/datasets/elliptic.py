@@ -1,7 +1,5 @@
 """``elliptic``: Bitcoin transactions in 49 time steps and payments between them; which are illicit (Weber et al.)."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 
@@ -27,9 +25,7 @@ PERIODS = {
     "val": (Period("steps 12-16", 12, 16),),
     "tests": (Period("T1", 17, 17), *(Period(f"T{i + 2}", 18 + 4 * i, 21 + 4 * i) for i in range(8))),
 }
-_STEPS = 49
-_FEATURES = 165
-_PARSER = 1
+_STEPS, _FEATURES, _PARSER = 49, 165, 1
 
 #: The raw files: features, classes, edges.
 SOURCES = tuple(
@@ -78,35 +74,18 @@ def elliptic(*, metric: str = "macro_f1", one_way: bool = False, data_dir: str |
         edge_index = to_undirected(edge_index, num_nodes=y.numel())
     whole = Environment("elliptic", Data(x=parts["x"], edge_index=edge_index, y=y, mask=y >= 0), task)
     roles = {role: [subgraph(whole, p.contains(step), p.name) for p in periods] for role, periods in PERIODS.items()}
-    return ShiftDataset(
-        "elliptic",
-        **roles,
-        defaults={
-            "backbone": "sage",
-            "num_layers": 5,
-            "hidden_channels": 32,
-            "epochs": 200,
-            "lr": 0.0002,
-            "weight_decay": 0.0,
-            "views": 3,
-            "edits_per_node": 5,
-            "beta": 1.0,
-            "explorer_lr": 0.0001,
-            "by_backbone": {"gprgnn": {"num_layers": 2, "lr": 0.01, "explorer_lr": 0.005}},
-            "by_method": {"erm": {"lr": 0.01}},
-        },
-        facts={
-            "steps": {p.name: (p.first, p.last) for periods in PERIODS.values() for p in periods},
-            "one_way": one_way,
-        },
-    )
+    model = {"backbone": "sage", "num_layers": 5, "hidden_channels": 32, "epochs": 200, "lr": 2e-4, "weight_decay": 0.0}
+    eerm = {"views": 3, "edits_per_node": 5, "beta": 1.0, "explorer_lr": 1e-4}
+    by_backbone = {"gprgnn": {"num_layers": 2, "lr": 0.01, "explorer_lr": 0.005}}
+    defaults = {**model, **eerm, "by_backbone": by_backbone, "by_method": {"erm": {"lr": 0.01}}}
+    steps = {p.name: (p.first, p.last) for periods in PERIODS.values() for p in periods}
+    return ShiftDataset("elliptic", **roles, defaults=defaults, facts={"steps": steps, "one_way": one_way})
 
 
 def _parse(features: Path, classes: Path, edges: Path) -> dict[str, Tensor]:
     columns = [f"feature {i}" for i in range(1, _FEATURES + 1)]
-    table = read_table(
-        features, {"txId": "int64", "time step": "int64"} | dict.fromkeys(columns, "float32"), header=False
-    )
+    kinds = {"txId": "int64", "time step": "int64"} | dict.fromkeys(columns, "float32")
+    table = read_table(features, kinds, header=False)
     step = table.column("time step")
     table.refuse((step < 1) | (step > _STEPS), "time step", f"a step from 1 to {_STEPS}")
     index = _Index(table, "txId")
@@ -119,12 +98,8 @@ def _parse(features: Path, classes: Path, edges: Path) -> dict[str, Tensor]:
     table.refuse(y == -2, "txId", f"a transaction that {classes.name} has a class for")
     edge_table = read_table(edges, {"txId1": "int64", "txId2": "int64"})
     edge_index = np.stack([index.find(edge_table, name) for name in ("txId1", "txId2")])
-    return {
-        "x": torch.from_numpy(table.frame[columns].to_numpy(copy=True)),
-        "step": torch.tensor(step),
-        "y": torch.from_numpy(y),
-        "edge_index": torch.from_numpy(edge_index),
-    }
+    x = torch.from_numpy(table.frame[columns].to_numpy(copy=True))
+    return {"x": x, "step": torch.tensor(step), "y": torch.from_numpy(y), "edge_index": torch.from_numpy(edge_index)}
 
 
 class _Index:

@@ -1,7 +1,5 @@
 """A dataset as plain tables that any program opens and that ``from_tables`` reads back."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import json
@@ -141,20 +139,11 @@ def _rows_of_edges(e: Environment, data: ShiftDataset) -> int:
 
 
 def _toml(data: ShiftDataset) -> str:
-    options = {
-        "name": data.name,
-        "nodes": "nodes.csv",
-        "edges": "edges.csv",
-        "id": "id",
-        "label": "label",
-        "environments": "environment",
-        **{role: [e.name for e in getattr(data, role)] for role in _ROLES},
-        "task": data.task.kind,
-        "metric": data.task.metric,
-        "undirected": _undirected(data),
-        **({"weight": "weight"} if _weighted(data) else {}),
-        "features": _feature_names(data),
-    }
+    options: dict[str, Any] = {"name": data.name, "nodes": "nodes.csv", "edges": "edges.csv", "id": "id"}
+    options |= {"label": "label", "environments": "environment"}
+    options |= {role: [e.name for e in getattr(data, role)] for role in _ROLES}
+    options |= {"task": data.task.kind, "metric": data.task.metric, "undirected": _undirected(data)}
+    options |= {**({"weight": "weight"} if _weighted(data) else {}), "features": _feature_names(data)}
     # JSON's strings, lists and booleans are TOML's, but for one character.
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in options.items()]
     return "# graphshift fit dataset.toml\n\n[data]\n" + "\n".join(lines).replace("\x7f", "\\u007f") + "\n"

@@ -1,7 +1,5 @@
 """``facebook100``: friendships at American universities in 2005; the gender of a member (Traud et al. 2011)."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import urllib.parse
@@ -149,31 +147,13 @@ def facebook100(
         return environment(school, x, (gender == 2).long(), graph, Task("binary", 2, "accuracy"), mask)
 
     ends = np.cumsum([v.size for v in values]).tolist()
-    return ShiftDataset(
-        "facebook100",
-        train=[made(s) for s in train_schools],
-        val=[made(s) for s in val_schools],
-        tests=[made(s) for s in test_schools if s in files],
-        defaults={
-            "backbone": "gcn",
-            "num_layers": 2,
-            "hidden_channels": 32,
-            "epochs": 200,
-            "lr": 0.01,
-            "weight_decay": 1e-3,
-            "views": 3,
-            "edits_per_node": 5,
-            "beta": 1.0,
-            "explorer_lr": 0.005,
-        },
-        facts={
-            "columns": dict(zip(_ATTRIBUTES, zip([0, *ends[:-1]], ends, strict=True), strict=True)),
-            "vocabulary": words,
-            "unseen_values": unseen,
-            "missing": missing,
-            "unknown_gender": unknown_gender,
-        },
-    )
+    train, valid, test = ([made(s) for s in part if s in files] for part in (train_schools, val_schools, test_schools))
+    model = {"backbone": "gcn", "num_layers": 2, "hidden_channels": 32, "epochs": 200, "lr": 0.01, "weight_decay": 1e-3}
+    eerm = {"views": 3, "edits_per_node": 5, "beta": 1.0, "explorer_lr": 0.005}
+    columns = dict(zip(_ATTRIBUTES, zip([0, *ends[:-1]], ends, strict=True), strict=True))
+    facts = {"columns": columns, "vocabulary": words, "unseen_values": unseen}
+    facts |= {"missing": missing, "unknown_gender": unknown_gender}
+    return ShiftDataset("facebook100", train, valid, test, defaults={**model, **eerm}, facts=facts)
 
 
 def _schools(option: str, schools: str | Sequence[str]) -> list[str]:
@@ -188,9 +168,7 @@ def _schools(option: str, schools: str | Sequence[str]) -> list[str]:
     return names
 
 
-def _available(
-    must: Sequence[str], may: Sequence[str], data_dir: str | Path | None
-) -> tuple[dict[str, Path], list[str]]:
+def _available(must: Sequence[str], may: Sequence[str], data_dir: Any) -> tuple[dict[str, Path], list[str]]:
     """The files that are there, by school, and the schools of ``may`` that could not be had."""
     must = list(dict.fromkeys(must))
     may = [school for school in dict.fromkeys(may) if school not in must]
@@ -229,9 +207,8 @@ def _local_info(path: Path, info: Any) -> NDArray[np.int32]:
     if bad.any():
         row, column = np.argwhere(bad)[0].tolist()
         expected = "0 (unknown), 1 or 2" if column == _GENDER else "a whole number, 0 for missing"
-        raise GraphshiftError(
-            f"{path}: `local_info` row {row}, column {column}: found {info[row, column]}; expected {expected}."
-        )
+        where = f"{path}: `local_info` row {row}, column {column}"
+        raise GraphshiftError(f"{where}: found {info[row, column]}; expected {expected}.")
     return info.astype(np.int32)
 
 

@@ -1,7 +1,5 @@
 """``own``: a user's own graph as a shift dataset: two tables, a PyG ``Data`` or a networkx graph."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Sequence
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """``photo``: the paper's artificial shift on Amazon-Photo, a graph of goods that are bought together."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from graphshift.data.dataset import ShiftDataset

@@ -1,17 +1,16 @@
 """``planted``: the paper's artificial shift (its Appendix on Cora and Photo) on a random graph, nothing downloaded."""
 
-from __future__ import annotations
+from math import inf
 
 import torch
 from torch import Tensor
 
-from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import derive_seed
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.tasks import Task
 from graphshift.datasets.base import DATASETS
-from graphshift.datasets.making.random_graphs import edges_within_groups, pareto_weights
-from graphshift.datasets.reading.assembly import environment
+from graphshift.datasets.making.random_graphs import check_ranges, edges_within_groups, pareto_weights
+from graphshift.datasets.reading.assembly import by_place, environment
 from graphshift.graph.graph import Graph
 
 _COMMUNITIES = 8
@@ -48,19 +47,9 @@ def planted(
         shift: how much X2 moves between environments; 0 makes all environments alike.
         degree: the mean degree.
     """
-    for name, value, least in (
-        ("nodes", nodes, 60),
-        ("environments", environments, 3),
-        ("classes", classes, 2),
-        ("invariant_features", invariant_features, 1),
-        ("spurious_features", spurious_features, 1),
-        ("strength", strength, 0),
-        ("shift", shift, 0),
-        ("degree", degree, 1),
-        ("seed", seed, 0),
-    ):
-        if not value >= least:
-            raise GraphshiftError(f"planted: {name} is {value}; expected at least {least}.")
+    given, least = locals(), {"nodes": 60, "environments": 3, "classes": 2, "degree": 1, "seed": 0}
+    least |= {"invariant_features": 1, "spurious_features": 1, "strength": 0, "shift": 0}
+    check_ranges("planted", given, {name: (bound, inf) for name, bound in least.items()})
     generator = torch.Generator().manual_seed(derive_seed(seed, 11))
     community = torch.randint(_COMMUNITIES, (nodes,), generator=generator)
     weights = pareto_weights(nodes, 2.8, generator)
@@ -85,14 +74,8 @@ def planted(
         name = ("train", "val")[e] if e < 2 else f"T{e - 1}"
         made.append(environment(name, torch.cat([x1, x2], dim=1), y, graph, task))
     columns = list(range(invariant_features, invariant_features + spurious_features))
-    return ShiftDataset(
-        "planted",
-        train=made[:1],
-        val=made[1:2],
-        tests=made[2:],
-        facts={"spurious_columns": columns},
-        defaults={"epochs": 200, "lr": 0.01, "views": 3, "edits_per_node": 1, "beta": 1.0, "explorer_lr": 0.005},
-    )
+    defaults = {"epochs": 200, "lr": 0.01, "views": 3, "edits_per_node": 1, "beta": 1.0, "explorer_lr": 0.005}
+    return ShiftDataset("planted", *by_place(made), facts={"spurious_columns": columns}, defaults=defaults)
 
 
 def _random_gcn(x: Tensor, graph: Graph, hidden: int, out: int, generator: torch.Generator) -> Tensor:

@@ -1,16 +1,15 @@
 """``planted-structure``: the edges are what is spurious. Editing edges is meant for this shift."""
 
-from __future__ import annotations
+from math import inf
 
 import torch
 
-from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import derive_seed
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.tasks import Task
 from graphshift.datasets.base import DATASETS
-from graphshift.datasets.making.random_graphs import edges_within_groups, pareto_weights
-from graphshift.datasets.reading.assembly import environment
+from graphshift.datasets.making.random_graphs import check_ranges, edges_within_groups, pareto_weights
+from graphshift.datasets.reading.assembly import by_place, environment
 from graphshift.graph.graph import Graph
 
 
@@ -45,19 +44,10 @@ def planted_structure(
         val_homophily: the same in validation.
         degree: the mean degree.
     """
-    for name, value, least, most in (
-        ("nodes", nodes, 60, float("inf")),
-        ("tests", tests, 1, 10_000),
-        ("classes", classes, 2, 1000),
-        ("features", features, 1, 1_000_000),
-        ("noise", noise, 0, float("inf")),
-        ("seed", seed, 0, float("inf")),
-        ("train_homophily", train_homophily, 0, 1),
-        ("val_homophily", val_homophily, 0, 1),
-        ("degree", degree, 1, float("inf")),
-    ):
-        if not least <= value <= most:
-            raise GraphshiftError(f"planted-structure: {name} is {value}; expected from {least} to {most}.")
+    given = locals()
+    ranges = {"nodes": (60, inf), "tests": (1, 10_000), "classes": (2, 1000), "features": (1, 1_000_000)}
+    ranges |= {"noise": (0, inf), "seed": (0, inf), "train_homophily": (0, 1), "val_homophily": (0, 1)}
+    check_ranges("planted-structure", given, ranges | {"degree": (1, inf)})
     generator = torch.Generator().manual_seed(derive_seed(seed, 12))
     link = torch.randn(features, classes, generator=generator) / features**0.5
     falling = [val_homophily * (1 - (i + 1) / tests) for i in range(tests)]
@@ -72,20 +62,8 @@ def planted_structure(
         edge_index = edges_within_groups(y, homophily, degree, weights, generator)
         graph = Graph.from_edge_index(edge_index, nodes, undirected=True)
         made.append(environment(name, x, y, graph, task))
-    return ShiftDataset(
-        "planted-structure",
-        train=made[:1],
-        val=made[1:2],
-        tests=made[2:],
-        facts={"homophily": dict(zip(names, homophilies, strict=True)), "spurious_columns": []},
-        # SAGE weighs a node and its neighbours apart, so it can learn to trust the node; a GCN cannot.
-        defaults={
-            "backbone": "sage",
-            "epochs": 200,
-            "lr": 0.01,
-            "views": 3,
-            "edits_per_node": 5,
-            "beta": 1.0,
-            "explorer_lr": 0.005,
-        },
-    )
+    facts = {"homophily": dict(zip(names, homophilies, strict=True)), "spurious_columns": []}
+    # SAGE weighs a node and its neighbours apart, so it can learn to trust the node; a GCN cannot.
+    defaults = {"backbone": "sage", "epochs": 200, "lr": 0.01}
+    defaults |= {"views": 3, "edits_per_node": 5, "beta": 1.0, "explorer_lr": 0.005}
+    return ShiftDataset("planted-structure", *by_place(made), facts=facts, defaults=defaults)

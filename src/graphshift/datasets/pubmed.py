@@ -1,7 +1,5 @@
 """``pubmed-temporal``: PubMed's citations with the papers' real years, cut into periods; each graph knows no future."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +15,7 @@ from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.datasets.base import DATASETS
+from graphshift.datasets.reading.assembly import by_place
 from graphshift.datasets.reading.files import Source
 from graphshift.datasets.reading.planetoid import planetoid_graph, planetoid_sources
 from graphshift.datasets.temporal import Period, inductive_environments
@@ -86,24 +85,10 @@ def pubmed_temporal(
     firsts = [int(year.min()), *(cut + 1 for cut in cuts)]
     periods = [Period(f"{first}-{last}", first, last) for first, last in zip(firsts, cuts, strict=False)]
     environments = inductive_environments(whole, year, periods)
-    return ShiftDataset(
-        _NAME,
-        environments[:1],
-        environments[1:2],
-        environments[2:],
-        facts={"periods": _movement(environments)},
-        defaults={
-            "epochs": 200,
-            "lr": 0.003,
-            "weight_decay": 1e-3,
-            "hidden_channels": 32,
-            "num_layers": 2,
-            "views": 3,
-            "edits_per_node": 3,
-            "beta": 1.0,
-            "explorer_lr": 0.005,
-        },
-    )
+    defaults = {"epochs": 200, "lr": 0.003, "weight_decay": 1e-3, "hidden_channels": 32, "num_layers": 2}
+    defaults |= {"views": 3, "edits_per_node": 3, "beta": 1.0, "explorer_lr": 0.005}
+    facts = {"periods": _movement(environments)}
+    return ShiftDataset(_NAME, *by_place(environments), facts=facts, defaults=defaults)
 
 
 def _checked_cuts(train_until: Any, val_until: Any, test_until: Any) -> list[int]:

@@ -1,7 +1,5 @@
 """What environments look like side by side: the columns of the paper's Table 1 and Twitch table, and what moves."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import scipy.sparse
@@ -69,12 +67,11 @@ def dataset_statistics(data: ShiftDataset) -> list[dict[str, Any]]:
     centre = torch.stack([m.total for m in training]).sum(dim=0) / nodes
     variance = sum(m.squares for m in training) / nodes - float(centre.square().sum())
     rows = []
-    for role in ("train", "val", "tests"):
-        for environment in getattr(data, role):
-            own = moments[environment.name]
-            distance = float((own.total / own.nodes - centre).norm())
-            shift = distance / variance**0.5 if variance > 1e-12 else None
-            rows.append({"role": role, **environment_statistics(environment), "feature_shift": shift})
+    for role, environment in ((name, e) for name in ("train", "val", "tests") for e in getattr(data, name)):
+        own = moments[environment.name]
+        distance = float((own.total / own.nodes - centre).norm())
+        shift = distance / variance**0.5 if variance > 1e-12 else None
+        rows.append({"role": role, **environment_statistics(environment), "feature_shift": shift})
     return rows
 
 

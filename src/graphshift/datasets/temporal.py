@@ -1,7 +1,5 @@
 """Environments cut out of one graph whose nodes carry a time: what had been seen by then, or one moment alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -40,9 +38,8 @@ def inductive_environments(whole: Environment, time: Tensor, periods: Sequence[P
         periods: in order of time and without overlap, so that no node counts twice. Plain tuples work too.
     """
     if time.shape != (whole.num_nodes,):
-        raise GraphshiftError(
-            f"{whole.name}: `time` has shape {list(time.shape)}; expected [{whole.num_nodes}], one for each node."
-        )
+        found, expected = list(time.shape), f"[{whole.num_nodes}], one for each node"
+        raise GraphshiftError(f"{whole.name}: `time` has shape {found}; expected {expected}.")
     if bool(time.isnan().any()):
         node = int(time.isnan().nonzero()[0])
         raise GraphshiftError(f"{whole.name}: {int(time.isnan().sum())} nodes have no time, first node {node}.")
@@ -65,13 +62,9 @@ def inductive_environments(whole: Environment, time: Tensor, periods: Sequence[P
 
 
 def subgraph(whole: Environment, nodes: Tensor, name: str, *, counted: Tensor | None = None) -> Environment:
-    """The environment induced by some nodes of another one, in their old order.
+    """The environment induced by some nodes (bool ``[nodes]``) of another one, in their old order.
 
-    Args:
-        whole: the environment to cut from; it was checked, so its parts are not checked again.
-        nodes: which nodes to keep, bool ``[nodes]``.
-        name: of the result.
-        counted: which nodes of ``whole`` count; None for those of its mask.
+    ``whole`` was checked, so its parts are not checked again; ``counted`` replaces its mask.
     """
     mask = (whole.mask if counted is None else counted)[nodes]
     if not bool(mask.any()):

@@ -1,7 +1,5 @@
 """``twitch``: streamers of seven regions and their friendships; who uses explicit language (Rozemberczki et al.)."""
 
-from __future__ import annotations
-
 import json
 from itertools import chain
 from pathlib import Path
@@ -16,7 +14,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.tasks import Task
 from graphshift.datasets.base import DATASETS
-from graphshift.datasets.reading.assembly import binary_features, environment, numbered_edges
+from graphshift.datasets.reading.assembly import binary_features, by_place, environment, numbered_edges
 from graphshift.datasets.reading.files import Source, cached, require
 from graphshift.datasets.reading.fixed_csv import Table, read_table
 from graphshift.graph.graph import Graph
@@ -26,54 +24,38 @@ REGIONS = ("DE", "ENGB", "ES", "FR", "PTBR", "RU", "TW")
 
 _FEATURES = 3170
 _PARSER = 1
-_HOME = (
-    "https://raw.githubusercontent.com/CUAI/Non-Homophily-Large-Scale/c2a1759aecd71d5604aa1a5a4719e3ffded18249/data/"
-)
-_DIGESTS = {
-    "DE": (
-        "54feaf3e3e70a485fe07f8611e4d2677841b97f77b8358204bcf4a48cc884d86",
-        "7b39c42570f05cd46017c765df8d8a1bc03f19787c3eb0f9684f50a52476ae3a",
-        "2188f58a093bb9db363d3eaf7c3a52c2adc8ff6b23cbcb4f53875f87061c0321",
-    ),
-    "ENGB": (
-        "5ea4d7f7267454e9523577eb2a9b4dcb7a22dd660a548240f01b815d08e0e3cc",
-        "efcd846f7b687d299c9c674f3cda43cd70de8307d2558895bddd3645eb38d500",
-        "e9d51399878216d2dd662b0a152b602cccde7b5cbb8452cb91d9379f64114443",
-    ),
-    "ES": (
-        "17801d2cc45fc4909a431ce7a190c0565d4af87b0548ca7705cf2bef7da4c884",
-        "598a610ef7e0469c5ad800c11f7ad89797e6a27d7d66b670782a5516cc344725",
-        "f843427bae58289100e78c6c211fa4a1ae0d5fbf2c665841df9e390b00dcffb5",
-    ),
-    "FR": (
-        "9924263f7e8edaa7278dcbc37bd90c8712cb0ea1726d85e054a5588b7959f887",
-        "b6ecbefd5606f46d30a9b4be7b574e5427d9e0314f1bd6a1861942ae718d3573",
-        "dd0a9e7ba565cbb95ae66003892709742bd08c26387656e3e235fc25205663b4",
-    ),
-    "PTBR": (
-        "b72d93a3c8a82883771a2f3822fce229885fa0d40367fb105c0535fb36c773b9",
-        "12ba6c60ce009b1bec8fd5ad110539775d14a2b96011df19ba9f72ad1393a406",
-        "ecba7d1287e72ae7c3f42c922be475283288c0c67346245c72109690460444bd",
-    ),
-    "RU": (
-        "fd307587a550289f746056ea12a7336171ab2053c9e08c42dba77499126ca5b2",
-        "c5357468471545a6169de463ef706f321446dc667d9d62d49e68c0b3feef9675",
-        "db7617528355be994352e491e7b25d060fed466d0d81c09cadd90fa10f15c071",
-    ),
-    "TW": (
-        "47c986023f1f434f76026ddfb3ab544be24849011400c99402083d06d3dfa017",
-        "9508cc55f4b891018f278df4cec40d622aba2b04c1bca9451fd9e8ce11321c7b",
-        "65b75f23be40140d2e326813c3f81419f1a94aa1091acfc0279f0403be8165f7",
-    ),
-}
+_COMMIT = "c2a1759aecd71d5604aa1a5a4719e3ffded18249"
+_HOME = f"https://raw.githubusercontent.com/CUAI/Non-Homophily-Large-Scale/{_COMMIT}/data/"
+# SHA-256 of edges, features and target, region by region.
+_DIGESTS = """
+54feaf3e3e70a485fe07f8611e4d2677841b97f77b8358204bcf4a48cc884d86
+7b39c42570f05cd46017c765df8d8a1bc03f19787c3eb0f9684f50a52476ae3a
+2188f58a093bb9db363d3eaf7c3a52c2adc8ff6b23cbcb4f53875f87061c0321
+5ea4d7f7267454e9523577eb2a9b4dcb7a22dd660a548240f01b815d08e0e3cc
+efcd846f7b687d299c9c674f3cda43cd70de8307d2558895bddd3645eb38d500
+e9d51399878216d2dd662b0a152b602cccde7b5cbb8452cb91d9379f64114443
+17801d2cc45fc4909a431ce7a190c0565d4af87b0548ca7705cf2bef7da4c884
+598a610ef7e0469c5ad800c11f7ad89797e6a27d7d66b670782a5516cc344725
+f843427bae58289100e78c6c211fa4a1ae0d5fbf2c665841df9e390b00dcffb5
+9924263f7e8edaa7278dcbc37bd90c8712cb0ea1726d85e054a5588b7959f887
+b6ecbefd5606f46d30a9b4be7b574e5427d9e0314f1bd6a1861942ae718d3573
+dd0a9e7ba565cbb95ae66003892709742bd08c26387656e3e235fc25205663b4
+b72d93a3c8a82883771a2f3822fce229885fa0d40367fb105c0535fb36c773b9
+12ba6c60ce009b1bec8fd5ad110539775d14a2b96011df19ba9f72ad1393a406
+ecba7d1287e72ae7c3f42c922be475283288c0c67346245c72109690460444bd
+fd307587a550289f746056ea12a7336171ab2053c9e08c42dba77499126ca5b2
+c5357468471545a6169de463ef706f321446dc667d9d62d49e68c0b3feef9675
+db7617528355be994352e491e7b25d060fed466d0d81c09cadd90fa10f15c071
+47c986023f1f434f76026ddfb3ab544be24849011400c99402083d06d3dfa017
+9508cc55f4b891018f278df4cec40d622aba2b04c1bca9451fd9e8ce11321c7b
+65b75f23be40140d2e326813c3f81419f1a94aa1091acfc0279f0403be8165f7
+"""
 
 #: Every raw file: of each region edges, features and target.
+_PATHS = [f"twitch/{r}/musae_{r}_{part}" for r in REGIONS for part in ("edges.csv", "features.json", "target.csv")]
 SOURCES = tuple(
-    Source(path, _HOME + path, _DIGESTS[region][i], home="GitHub, CUAI/Non-Homophily-Large-Scale, data/twitch")
-    for region in REGIONS
-    for i, path in enumerate(
-        f"twitch/{region}/musae_{region}_{part}" for part in ("edges.csv", "features.json", "target.csv")
-    )
+    Source(path, _HOME + path, digest, home="GitHub, CUAI/Non-Homophily-Large-Scale, data/twitch")
+    for path, digest in zip(_PATHS, _DIGESTS.split(), strict=True)
 )
 
 
@@ -104,43 +86,19 @@ def twitch(*, one_way: bool = False, data_dir: str | Path | None = None) -> Shif
     for i, region in enumerate(REGIONS):
         edges, features, target = (files[source.path] for source in SOURCES[3 * i : 3 * i + 3])
         # The lambda is called before the loop goes on.
-        parts = cached(
-            f"twitch-{region}",
-            [edges, features, target],
-            _PARSER,
-            {"one_way": one_way},
-            lambda: _parse(edges, features, target, one_way),  # noqa: B023
-        )
+        parse = lambda: _parse(edges, features, target, one_way)  # noqa: B023, E731
+        parts = cached(f"twitch-{region}", [edges, features, target], _PARSER, {"one_way": one_way}, parse)
         nodes, entries = parts["y"].numel(), parts["col"].numel()
-        x = torch.sparse_csr_tensor(
-            parts["crow"], parts["col"], torch.ones(entries), (nodes, _FEATURES), check_invariants=True
-        )
+        csr = (parts["crow"], parts["col"], torch.ones(entries))
+        x = torch.sparse_csr_tensor(*csr, (nodes, _FEATURES), check_invariants=True)
         graph = Graph.from_keys(nodes, parts["keys"], undirected=not one_way)
         environments.append(environment(region, x, parts["y"], graph, task))
-    return ShiftDataset(
-        "twitch",
-        train=environments[:1],
-        val=environments[1:2],
-        tests=environments[2:],
-        defaults={
-            "backbone": "gcn",
-            "num_layers": 2,
-            "hidden_channels": 32,
-            "epochs": 200,
-            "lr": 0.01,
-            "weight_decay": 1e-3,
-            "views": 3,
-            "edits_per_node": 5,
-            "beta": 3.0,
-            "explorer_lr": 0.001,
-            "by_backbone": {
-                "gat": {"beta": 1.0, "explorer_lr": 0.005},
-                "gcnii": {"num_layers": 10, "beta": 1.0, "lr": 0.001, "explorer_lr": 0.01},
-            },
-            "by_method": {"erm": {"lr": 0.01}},
-        },
-        facts={"one_way": one_way},
-    )
+    model = {"backbone": "gcn", "num_layers": 2, "hidden_channels": 32, "epochs": 200, "lr": 0.01, "weight_decay": 1e-3}
+    eerm = {"views": 3, "edits_per_node": 5, "beta": 3.0, "explorer_lr": 0.001}
+    gcnii = {"num_layers": 10, "beta": 1.0, "lr": 0.001, "explorer_lr": 0.01}
+    by_backbone = {"gat": {"beta": 1.0, "explorer_lr": 0.005}, "gcnii": gcnii}
+    defaults = {**model, **eerm, "by_backbone": by_backbone, "by_method": {"erm": {"lr": 0.01}}}
+    return ShiftDataset("twitch", *by_place(environments), defaults=defaults, facts={"one_way": one_way})
 
 
 def _parse(edges: Path, features: Path, target: Path, one_way: bool) -> dict[str, Tensor]:
@@ -156,9 +114,8 @@ def _labels(table: Table) -> NDArray[np.int64]:
     table.refuse(~mature.isin(["True", "False"]).to_numpy(), "mature", "True or False")
     label = (mature == "True").to_numpy().astype(np.int64)
     known, first, inverse = np.unique(node, return_index=True, return_inverse=True)
-    table.refuse(
-        (node < 0) | (node >= known.size), "new_id", f"a number from 0 to {known.size - 1}, one for each of the nodes"
-    )
+    expected = f"a number from 0 to {known.size - 1}, one for each of the nodes"
+    table.refuse((node < 0) | (node >= known.size), "new_id", expected)
     table.refuse(label != label[first][inverse], "mature", "the label that an earlier row gives the same new_id")
     return label[first]
 

@@ -1,7 +1,5 @@
 """``twitch-iid``: how much of Twitch is shift; held-out streamers of DE beside those of ENGB."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

@@ -4,5 +4,3 @@ from graphshift.estimators.base import METHODS, Estimator
 from graphshift.estimators.ensemble import Ensemble
 from graphshift.estimators.predictor import Predictor
 from graphshift.estimators.settings import make_estimator, recorded_estimator
-
-__all__ = ["METHODS", "Ensemble", "Estimator", "Predictor", "make_estimator", "recorded_estimator"]

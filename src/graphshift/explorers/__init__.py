@@ -11,26 +11,6 @@ from graphshift.explorers.policy import SparsePolicy
 from graphshift.explorers.random import Random
 from graphshift.explorers.reinforce import Reinforce
 
-__all__ = [
-    "AIMS",
-    "EXPLORERS",
-    "AddEdge",
-    "Change",
-    "DropEdge",
-    "Explorer",
-    "FeatureExplorer",
-    "Gradient",
-    "MixedExplorer",
-    "Random",
-    "Reinforce",
-    "Risk",
-    "SharedRisk",
-    "SparsePolicy",
-    "View",
-    "apply_actions",
-    "as_graph",
-]
-
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> type:

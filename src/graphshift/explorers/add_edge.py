@@ -1,7 +1,5 @@
 """A control: edges are added at random and none is removed, nothing is learned."""
 
-from __future__ import annotations
-
 import torch
 from torch_geometric.data import Data
 

@@ -92,13 +92,7 @@ class View:
 
     @classmethod
     def of_lists(cls, graph: Graph, first: Tensor, columns: Tensor, *, directed: bool = False) -> View:
-        """The view in which row n's pairs with ``columns[first[n] : first[n + 1]]`` are flipped.
-
-        Args:
-            graph: what to edit.
-            first, columns: int32.
-            directed: flip single entries also in an undirected graph.
-        """
+        """The view in which row n's pairs with ``columns[first[n] : first[n + 1]]`` are flipped; both int32."""
         directed = directed and bool(columns.numel())  # without a flip it stays as it is
         view = cls._made(graph, lambda home: home.flip_lists(first, columns, directed=directed))
         view._find = lambda: flipped_keys(first, columns, both=graph.undirected and not directed)
@@ -198,12 +192,7 @@ class Explorer(BaseTransform):
         """
 
     def prepare(self, graph: Graph, risk: SharedRisk) -> None:
-        """Computes what explorers of one graph share, before they propose; by default nothing.
-
-        Args:
-            graph: on the CPU.
-            risk: keeps what is computed.
-        """
+        """Computes what explorers of one graph (on the CPU) share and ``risk`` keeps, before they propose."""
 
     def is_prepared(self, graph: Graph, risk: SharedRisk) -> bool:
         """Whether :meth:`propose` will not ask for the risk any more. Only then may explorers propose in threads."""
@@ -225,13 +214,7 @@ class Explorer(BaseTransform):
 
     @classmethod
     def learned_bytes(cls, nodes: int, steps: int, **options: Any) -> tuple[int, int]:
-        """The memory of what an explorer has learned after so many steps, and what growing it needs beside, in bytes.
-
-        Args:
-            nodes: of its graph.
-            steps: of learning.
-            options: what it is made with.
-        """
+        """The memory of what an explorer has learned after so many steps, and what growing it needs beside, bytes."""
         return 0, 0
 
     def forward(self, data: Data) -> Data:
@@ -286,9 +269,8 @@ def apply_actions(graph: Graph, actions: Tensor, *, directed: bool = False) -> t
             f"each of the graph's {n} nodes."
         )
     if actions.numel() and (int(actions.min()) < 0 or int(actions.max()) >= n):
-        raise GraphshiftError(
-            f"actions lie between {int(actions.min())} and {int(actions.max())}; expected nodes, from 0 to {n - 1}."
-        )
+        least, most = int(actions.min()), int(actions.max())
+        raise GraphshiftError(f"actions lie between {least} and {most}; expected nodes, from 0 to {n - 1}.")
     if bool((actions == torch.arange(n, device=actions.device).unsqueeze(1)).any()):
         raise GraphshiftError("actions name a node as its own neighbour; a self-loop is never flipped.")
     return graph.flip_rows(actions, directed=directed), _flipped(actions, both=graph.undirected and not directed)

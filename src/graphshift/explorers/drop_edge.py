@@ -1,7 +1,5 @@
 """A control: edges are removed at random (after DropEdge, Rong et al., ICLR 2020), nothing is learned."""
 
-from __future__ import annotations
-
 import torch
 from torch_geometric.data import Data
 

@@ -1,7 +1,5 @@
 """Explorers that change features: columns shifted, scaled or masked, entries flipped, within a bound."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +9,7 @@ from torch_geometric.data import Data
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
 from graphshift.explorers.base import EXPLORERS, Change, Explorer, Features, Risk, SharedRisk, View, as_graph
-from graphshift.explorers.gradient import AIMS, Gradient
+from graphshift.explorers.gradient import Gradient, checked_aim
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Shifted, Sparse
 
@@ -69,12 +67,10 @@ class FeatureExplorer(Explorer):
         if bound is not None and not 0 < bound <= (1e6 if kind == "shift" else 1):
             most = "a positive number" if kind == "shift" else "a number above 0, at most 1"
             raise GraphshiftError(f"explorer bound is {bound}; kind {kind!r} expects {most}.")
-        if aim is not None and aim not in AIMS:
-            raise GraphshiftError(f"explorer aim is {aim!r}; expected one of {', '.join(AIMS)}.")
         if not 0 <= spared < 1:
             raise GraphshiftError(f"explorer spared is {spared}; expected a number from 0, below 1.")
         self.kind, self.bound, self.spared = kind, KINDS[kind] if bound is None else bound, spared
-        self.aim = AIMS[seed % 2] if aim is None else aim
+        self.aim = checked_aim(aim, seed)
         self._still = self.aim == "leave" or (self.aim == "lower" and kind == "mask")
         #: Where each column is, from −1 to 1 of the bound; of shift and scale.
         self.place: Tensor | None = None
@@ -118,8 +114,7 @@ class FeatureExplorer(Explorer):
         assert self._slope is not None
         assert risk.x is not None
         gains, x = self._slope if self.aim == "raise" else -self._slope, risk.x
-        self._slope = None
-        moves = self._drawn(x)
+        self._slope, moves = None, self._drawn(x)
         if self.kind in ("shift", "scale"):
             step = self._rate * gains / gains.abs().max().clamp(min=torch.finfo(gains.dtype).tiny)
             before = torch.zeros_like(step) if self.place is None else self.place.to(step)
@@ -242,12 +237,9 @@ class _Columns:
 
 
 def _column_slopes(graph: Graph, risk: SharedRisk, moved: Tensor | None, *, added: bool) -> Tensor:
-    """What moving each column a little further adds to the risk.
+    """What moving each column a little further than ``moved`` (None: from where it is) adds to the risk.
 
-    Args:
-        graph, risk: where.
-        moved: where columns are already; None: nowhere.
-        added: columns are shifted, by units of their standard deviation; else multiplied.
+    With ``added`` columns are shifted, by units of their standard deviation; else multiplied.
     """
     x = risk.x
     assert x is not None
@@ -261,9 +253,7 @@ def _entry_slopes(graph: Graph, risk: SharedRisk, x: Features) -> Tensor:
     """What flipping each entry adds to the risk: (1 − 2 x) ∂L/∂x; of sparse features the entries that are 1."""
     value = x.value if isinstance(x, Sparse) else x
     if not bool(((value == 0) | (value == 1)).all()):
-        raise GraphshiftError(
-            "explorer 'features' of kind 'flip' expects features that are 0 or 1; choose another kind."
-        )
+        raise GraphshiftError("explorer 'features': kind 'flip' expects features that are 0 or 1; choose another kind.")
     leaf = value.detach().clone().requires_grad_()
     changed: Features = Sparse(x.pattern, leaf) if isinstance(x, Sparse) else leaf
     here = risk(graph, lambda _: changed)

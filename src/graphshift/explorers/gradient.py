@@ -1,7 +1,5 @@
 """An explorer that follows the risk's gradient with respect to edges. Not the paper's: its views differ far more."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -17,6 +15,13 @@ from graphshift.graph.keys import flipped_keys, keys_of, reverse
 
 #: What an explorer can do to the risk. Explorers take turns: opposite aims differ most.
 AIMS = ("raise", "lower", "leave")
+
+
+def checked_aim(aim: str | None, seed: int) -> str:
+    """The aim; None lets the seed decide between the first two, evenly."""
+    if aim is not None and aim not in AIMS:
+        raise GraphshiftError(f"explorer aim is {aim!r}; expected one of {', '.join(AIMS)}.")
+    return AIMS[seed % 2] if aim is None else aim
 
 
 @EXPLORERS.register("gradient")
@@ -63,12 +68,10 @@ class Gradient(Explorer):
             raise GraphshiftError(f"explorer steps is {steps}; expected at least 1.")
         if candidates is not None and candidates < 0:
             raise GraphshiftError(f"explorer candidates is {candidates}; expected 0 or more.")
-        if aim is not None and aim not in AIMS:
-            raise GraphshiftError(f"explorer aim is {aim!r}; expected one of {', '.join(AIMS)}.")
         if budget is not None and budget < 1:
             raise GraphshiftError(f"explorer budget is {budget}; expected at least 1.")
         self.budget, self.candidates = budget, 2 * edits_per_node if candidates is None else candidates
-        self.aim, self.steps = AIMS[seed % 2] if aim is None else aim, steps
+        self.aim, self.steps = checked_aim(aim, seed), steps
 
     def prepare(self, graph: Graph, risk: SharedRisk) -> None:
         """The backward pass, and the gain of every edge: what all explorers of this graph need."""

@@ -1,10 +1,7 @@
 """The paper's softmax policy over all N × N pairs, exact, without the N × N matrix."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -13,7 +10,7 @@ from torch.nn.functional import pad
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import draw_seed
 from graphshift.graph import kernels
-from graphshift.graph.kernels.policy import BETA1, BETA2, LOGIT, PolicyTable
+from graphshift.graph.kernels.policy import BETA1, BETA2, LOGIT, PolicyTable, Step
 
 _LEAST = 16  # entries that a row has room for at first
 
@@ -68,17 +65,11 @@ class SparsePolicy:
         self.num_nodes, self.slots = num_nodes, num_nodes - 1
         self.optimizer, self.lr, self.weight_decay, self.max_entries = optimizer, lr, weight_decay, max_entries
         self.steps = 0
-        whole = partial(torch.zeros, dtype=torch.int32)
-        number = partial(torch.zeros, dtype=dtype)
-        self._table = PolicyTable(
-            count=whole(num_nodes),
-            hand=whole(num_nodes),
-            slot=whole(num_nodes, 0),
-            entry=number(num_nodes, 3, 0),
-            shared=number(3, num_nodes),
-            top=number(num_nodes),
-            mass=number(num_nodes),
-        )
+        shapes: tuple[tuple[int, ...], ...] = ((num_nodes,), (num_nodes,), (num_nodes, 0))
+        count, hand, slot = (torch.zeros(shape, dtype=torch.int32) for shape in shapes)
+        shapes = ((num_nodes, 3, 0), (3, num_nodes), (num_nodes,), (num_nodes,))
+        entry, shared, top, mass = (torch.zeros(shape, dtype=dtype) for shape in shapes)
+        self._table = PolicyTable(count, hand, slot, entry, shared, top, mass)
         self._longest = 0  # the most entries in any row
         # The latest draw, its version, and where its entries are.
         self._drawn: tuple[Tensor | None, int, Tensor | None] = (None, 0, None)
@@ -108,34 +99,23 @@ class SparsePolicy:
         return kernels.policy_log_prob(self._table, columns)
 
     def reinforce(self, columns: Tensor, reward: float) -> None:
-        """One step of gradient ascent on reward · log p(columns): Alg. 1, line 6.
+        """One step of gradient ascent on reward · log p(columns), columns ``[nodes, draws]``: Alg. 1, line 6.
 
         ∂ log p / ∂ π_nm = #(m drawn by n) − s p_nm, for every m of the row.
-
-        Args:
-            columns: the actions, ``[nodes, draws]``.
-            reward: what multiplies the gradient.
         """
         if columns.dim() != 2 or columns.shape[0] != self.num_nodes:
-            raise GraphshiftError(
-                f"columns have shape {list(columns.shape)}; expected a row for each of {self.num_nodes} nodes."
-            )
+            found = list(columns.shape)
+            raise GraphshiftError(f"columns have shape {found}; expected a row for each of {self.num_nodes} nodes.")
         self._reserve(columns.shape[1])
         self.steps += 1
         adam = self.optimizer == "adam"
         # Learning from what was just drawn, and not changed since, need not look for its entries.
         drawn, version, place = self._drawn
         self._drawn = (None, 0, None)
-        self._longest = kernels.policy_learn(
-            self._table,
-            columns,
-            place if columns is drawn and columns._version == version else None,
-            reward,
-            adam=adam,
-            decay=1 - self.lr * self.weight_decay,
-            rate=self.lr / (1 - BETA1**self.steps) if adam else self.lr,
-            root=1 / math.sqrt(1 - BETA2**self.steps),
-        )
+        place = place if columns is drawn and columns._version == version else None
+        rate, root = self.lr / (1 - BETA1**self.steps) if adam else self.lr, 1 / math.sqrt(1 - BETA2**self.steps)
+        step = Step(reward, adam, 1 - self.lr * self.weight_decay, rate, root)
+        self._longest = kernels.policy_learn(self._table, columns, place, step)
 
     def dense_logits(self) -> Tensor:
         """The N × N matrix that the policy stands for, −∞ on the diagonal. For tests and small pictures only."""

@@ -49,9 +49,8 @@ class _Watched:
         self.matrix, self.products = matrix, products
 
     def __matmul__(self, h: Tensor) -> Tensor:
-        product = _Product(
-            h.view_as(h) if h.requires_grad else h.detach().requires_grad_(), isinstance(self.matrix, Normalised)
-        )
+        own = h.view_as(h) if h.requires_grad else h.detach().requires_grad_()
+        product = _Product(own, isinstance(self.matrix, Normalised))
         out = self.matrix @ product.h
         if product.normalised:
             product.value = out.detach().clone()  # backbones change it in place
@@ -98,11 +97,7 @@ class Probe:
         raise OpaqueError(name)
 
     def scores(self, risk: Tensor) -> Scores:
-        """The backward pass, of what the risk was made of here: no other gradient is touched.
-
-        Raises:
-            OpaqueError: the risk does not come from products that were watched.
-        """
+        """The backward pass, of what the risk was made of here (else :class:`OpaqueError`) and nothing else."""
         sources = [product.h for product in self.products] + ([] if self._degree is None else [self._degree])
         if not sources or not risk.requires_grad:
             raise OpaqueError("products")
@@ -163,20 +158,11 @@ class Scores:
 
         A drawn pair that is an edge already adds nothing: it is scored with the edges.
         """
-        pattern, weight = graph.pattern, float(graph.new_weight)
-        scores = (self.table, self.width, self.add)
-        return kernels.score_random(pattern.rowptr, pattern.col, each, seed, *scores, both=both, weight=weight)
+        csr, scores = (graph.pattern.rowptr, graph.pattern.col), (self.table, self.width, self.add)
+        return kernels.score_random(csr, each, seed, scores, both=both, weight=float(graph.new_weight))
 
 
 def probed(graph: Graph, risk: Callable[[Any], Tensor]) -> Scores:
-    """One forward and one backward pass of a risk.
-
-    Args:
-        graph: at which to differentiate.
-        risk: of a graph under the present model.
-
-    Raises:
-        OpaqueError: the model uses the graph in a way that cannot be followed.
-    """
+    """One forward and one backward pass of a risk; :class:`OpaqueError` if the graph's use cannot be followed."""
     probe = Probe(graph)
     return probe.scores(risk(probe))

@@ -1,7 +1,5 @@
 """The control: the same number of edits as the paper's explorer, uniformly at random, nothing learned."""
 
-from __future__ import annotations
-
 import math
 
 import torch

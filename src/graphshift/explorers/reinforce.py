@@ -1,7 +1,5 @@
 """The paper's explorer: draws edits from a softmax policy and learns it by REINFORCE (Appendix A)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -122,10 +120,8 @@ class Reinforce(Explorer):
         policy = {name.removeprefix("policy."): t for name, t in state.items() if name.startswith("policy.")}
         if policy:
             self._policy_for(policy["shared"].shape[1]).load_state(policy)
-        if "mean_reward" in state:
-            self._mean_reward = float(state["mean_reward"])
-        if "mean_square" in state:
-            self._mean_square = float(state["mean_square"])
+        means = (float(state[name]) if name in state else None for name in ("mean_reward", "mean_square"))
+        self._mean_reward, self._mean_square = means
 
     @classmethod
     def learned_bytes(
@@ -136,13 +132,8 @@ class Reinforce(Explorer):
 
     def _policy_for(self, num_nodes: int) -> SparsePolicy:
         if self.policy is None:
-            self.policy = SparsePolicy(
-                num_nodes,
-                optimizer=self.optimizer,
-                lr=self.lr,
-                weight_decay=self.weight_decay,
-                max_entries=self.entries_per_node,
-            )
+            how: dict[str, Any] = {"optimizer": self.optimizer, "lr": self.lr, "weight_decay": self.weight_decay}
+            self.policy = SparsePolicy(num_nodes, max_entries=self.entries_per_node, **how)
         if self.policy.num_nodes != num_nodes:
             raise GraphshiftError(
                 f"this explorer has learned a graph of {self.policy.num_nodes} nodes and was given one of {num_nodes}; "

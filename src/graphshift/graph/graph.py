@@ -149,20 +149,10 @@ class Graph:
         return self.flip_lists(first, actions.int().flatten(), directed=directed)
 
     def flip_lists(self, first: Tensor, columns: Tensor, *, directed: bool = False) -> Graph:
-        """:meth:`flip_rows` where rows flip different numbers of pairs.
-
-        Args:
-            first: row n flips ``columns[first[n] : first[n + 1]]``; int32, ``[nodes + 1]``.
-            columns: int32.
-            directed: as in :meth:`flip_rows`.
-        """
+        """:meth:`flip_rows` where row n flips the pairs with ``columns[first[n] : first[n + 1]]``; both int32."""
         both, pattern = self.undirected and not directed, self.pattern
-        return self._with(
-            kernels.edit(
-                pattern.rowptr, pattern.col, self.weight, first, columns, new_weight=self.new_weight, both=both
-            ),
-            undirected=both,
-        )
+        graph = (pattern.rowptr, pattern.col, self.weight)
+        return self._with(kernels.edit(*graph, first, columns, new_weight=self.new_weight, both=both), undirected=both)
 
     def flip(self, flips: Tensor, *, undirected: bool | None = None) -> Graph:
         """A + B ∘ (complement(A) − A): the graph with the given entries flipped, in O(edges + flips log edges).

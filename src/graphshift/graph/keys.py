@@ -1,7 +1,5 @@
 """Entries of an adjacency matrix as numbers: entry (n, m) of a graph with N nodes has the key ``n * N + m``, int64."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -9,10 +7,8 @@ from torch import Tensor
 def keys_of(rowptr: Tensor, columns: Tensor) -> Tensor:
     """The keys of the entries (n, m) for every m in ``columns[rowptr[n] : rowptr[n + 1]]``, in that order."""
     nodes = rowptr.numel() - 1
-    row = torch.repeat_interleave(
-        torch.arange(nodes, device=columns.device), rowptr.diff(), output_size=columns.numel()
-    )
-    return row * nodes + columns
+    every = torch.arange(nodes, device=columns.device)
+    return torch.repeat_interleave(every, rowptr.diff(), output_size=columns.numel()) * nodes + columns
 
 
 def flipped_keys(first: Tensor, columns: Tensor, *, both: bool) -> Tensor:

@@ -108,10 +108,8 @@ class Sparse:
 
     def to_torch(self) -> Tensor:
         """A ``torch.sparse_csr`` tensor with 64-bit indices, as the rest of torch has them."""
-        pattern = self.pattern
-        return torch.sparse_csr_tensor(
-            pattern.rowptr.long(), pattern.col.long(), self.value, pattern.shape, check_invariants=False
-        )
+        rowptr, col = self.pattern.rowptr.long(), self.pattern.col.long()
+        return torch.sparse_csr_tensor(rowptr, col, self.value, self.shape, check_invariants=False)
 
     def to_dense(self) -> Tensor:
         """A dense tensor."""

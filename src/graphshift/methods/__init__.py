@@ -8,20 +8,3 @@ from graphshift.methods.eerm import EERM, EERMMethod, eerm_objective, variance
 from graphshift.methods.erm import ERM, ERMMethod
 from graphshift.methods.grouped import Group, GroupedEstimator, GroupedMethod, PenalisedEstimator, PenalisedMethod
 from graphshift.training.method import Method
-
-__all__ = [
-    "EERM",
-    "ERM",
-    "METHODS",
-    "EERMMethod",
-    "ERMMethod",
-    "Estimator",
-    "Group",
-    "GroupedEstimator",
-    "GroupedMethod",
-    "Method",
-    "PenalisedEstimator",
-    "PenalisedMethod",
-    "eerm_objective",
-    "variance",
-]

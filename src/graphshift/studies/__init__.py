@@ -10,22 +10,3 @@ from graphshift.studies.running import Study, run_study
 from graphshift.studies.space import crossed_arms, paper_space, space_from_table
 from graphshift.studies.statistics import Difference, compare, summarise
 from graphshift.studies.summary import Summary
-
-__all__ = [
-    "NOT_ALLOWED",
-    "RULES",
-    "Arm",
-    "Difference",
-    "Plan",
-    "Record",
-    "Row",
-    "Study",
-    "Summary",
-    "compare",
-    "crossed_arms",
-    "paper_space",
-    "rows_of",
-    "run_study",
-    "space_from_table",
-    "summarise",
-]

@@ -1,7 +1,5 @@
 """The paper's artificial shift (its Appendix on Cora and Photo) on a real graph; ``cora`` and ``photo`` share it."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -81,6 +79,8 @@ def artificial_shift(
         "seed": seed,
         "draws": draw.draws,
         "classes_used": used.numel(),
+    }
+    facts |= {
         "class_outputs": used.tolist(),
         "class_shares": [round(float(share), 6) for share in shares[used]],
         "majority": round(float(shares.max()), 6),

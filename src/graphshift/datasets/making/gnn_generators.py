@@ -1,7 +1,5 @@
 """Random, untrained GNNs: the paper's makers of labels and of spurious features (its Appendix on Cora and Photo)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

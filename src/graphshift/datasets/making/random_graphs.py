@@ -1,9 +1,21 @@
 """Random graphs with communities and skewed degrees, in time linear in the edges."""
 
-from __future__ import annotations
+from collections.abc import Mapping
+from math import inf
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from graphshift.core.errors import GraphshiftError
+
+
+def check_ranges(where: str, given: Mapping[str, Any], ranges: Mapping[str, tuple[float, float]]) -> None:
+    """Refuses an option that is below the least or above the most that it may be."""
+    for name, (least, most) in ranges.items():
+        if not least <= given[name] <= most:
+            expected = f"at least {least}" if most == inf else f"from {least} to {most}"
+            raise GraphshiftError(f"{where}: {name} is {given[name]}; expected {expected}.")
 
 
 def pareto_weights(nodes: int, skew: float, generator: torch.Generator) -> Tensor:

@@ -1,7 +1,5 @@
 """Amazon-Photo in the layout of the GNN benchmark (Shchur et al. 2018): CSR parts in one ``.npz``, no pickles."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

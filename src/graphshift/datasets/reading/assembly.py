@@ -1,8 +1,7 @@
 """From a reader's arrays to environments, without checking or sorting again what was checked when it was parsed."""
 
-from __future__ import annotations
-
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -19,31 +18,17 @@ from graphshift.graph.graph import Graph
 
 
 def binary_features(row: NDArray[Any], column: NDArray[Any], shape: tuple[int, int]) -> Tensor:
-    """A ``torch.sparse_csr`` matrix, float32, with ones at the given places; a place given twice is one.
-
-    Args:
-        row: ``[entries]``.
-        column: ``[entries]``.
-        shape: of the matrix.
-    """
+    """A ``torch.sparse_csr`` matrix, float32, with ones at the given places; a place given twice is one."""
     rows, columns = shape
     keys = np.sort(row.astype(np.int64) * columns + column)
     keys = keys[np.diff(keys, prepend=-1) > 0]  # np.unique hashes, which takes ten times as long
     crow = np.searchsorted(keys, np.arange(rows + 1, dtype=np.int64) * columns)
-    return torch.sparse_csr_tensor(
-        torch.from_numpy(crow), torch.from_numpy(keys % columns), torch.ones(keys.size), shape, check_invariants=True
-    )
+    csr = (torch.from_numpy(crow), torch.from_numpy(keys % columns), torch.ones(keys.size))
+    return torch.sparse_csr_tensor(*csr, shape, check_invariants=True)
 
 
 def numbered_edges(table: Table, columns: tuple[str, str], nodes: int, *, one_way: bool) -> Graph:
-    """The graph of a table of edges between nodes that are numbered from 0.
-
-    Args:
-        table: a row an edge.
-        columns: those of the source and of the target.
-        nodes: how many there are.
-        one_way: keep the edges' direction; else each counts both ways.
-    """
+    """The graph of a table of edges, source and target, between nodes numbered from 0; both ways unless ``one_way``."""
     ends = []
     for name in columns:
         end = table.column(name)
@@ -55,18 +40,18 @@ def numbered_edges(table: Table, columns: tuple[str, str], nodes: int, *, one_wa
     return checked_graph(table.path.name, Data(edge_index=edge_index), nodes)
 
 
+Role: TypeAlias = Sequence[Environment]
+
+
+def by_place(environments: Sequence[Environment]) -> tuple[Role, Role, Role]:
+    """The usual split of an order of environments: the first trains, the second validates, the others test."""
+    return environments[:1], environments[1:2], environments[2:]
+
+
 def environment(name: str, x: Tensor, y: Tensor, graph: Graph, task: Task, mask: Tensor | None = None) -> Environment:
     """An environment around a graph whose keys are known to be right; everything else is checked as usual.
 
     Sorting the edges of all Facebook schools anew takes seconds, reading their sorted keys a fraction of one.
-
-    Args:
-        name: of the environment.
-        x: dense or sparse.
-        y: labels.
-        graph: the structure.
-        task: what is predicted.
-        mask: the nodes that count; None for all.
     """
     no_edges = torch.empty(2, 0, dtype=torch.int64)
     return Environment(name, Data(x=x, edge_index=no_edges, y=y, mask=mask), task).replace(graph=graph)

@@ -13,7 +13,7 @@ import urllib.parse
 import urllib.request
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,11 +65,6 @@ def require(dataset: str, sources: Sequence[Source], data_dir: str | Path | None
     A download is written beside its target, checked for its size and digest, and moved there: what is interrupted or
     wrong leaves nothing. Files that are there already are taken as they are (:func:`verify` compares digests).
 
-    Args:
-        dataset: its name, for messages.
-        sources: the files.
-        data_dir: see :func:`data_directory`.
-
     Returns:
         Every source's ``path`` and the file that exists.
     """
@@ -109,11 +104,6 @@ def require(dataset: str, sources: Sequence[Source], data_dir: str | Path | None
 def verify(dataset: str, sources: Sequence[Source], data_dir: str | Path | None) -> list[dict[str, Any]]:
     """Compares a dataset's files with what is known of them; nothing is downloaded.
 
-    Args:
-        dataset: its name.
-        sources: the files.
-        data_dir: see :func:`data_directory`.
-
     Returns:
         For each file ``dataset``, ``path``, ``file`` (where it is or belongs), ``present``, ``size`` (bytes, None if
         missing) and ``sha256``: ``"ok"``, ``"wrong"``, or ``"unknown"`` if it is missing or has no known digest.
@@ -129,16 +119,8 @@ def verify(dataset: str, sources: Sequence[Source], data_dir: str | Path | None)
         elif present and source.sha256 is not None:
             state = "ok" if _digest(file) == source.sha256 else "wrong"
         size = file.stat().st_size if present else None
-        rows.append(
-            {
-                "dataset": dataset,
-                "path": source.path,
-                "file": str(file),
-                "present": present,
-                "size": size,
-                "sha256": state,
-            }
-        )
+        row = {"dataset": dataset, "path": source.path, "file": str(file), "present": present}
+        rows.append({**row, "size": size, "sha256": state})
     return rows
 
 
@@ -157,26 +139,18 @@ def cached(
         parse: reads the files into dense tensors.
     """
     folder = _cache_directory() / "parsed"
-    contents = {
-        "name": name,
-        "version": version,
-        "options": options,
-        "files": [(file.name, digest) for file, digest in zip(files, _remembered_digests(files, folder), strict=True)],
-    }
+    known = [(file.name, digest) for file, digest in zip(files, _remembered_digests(files, folder), strict=True)]
+    contents = {"name": name, "version": version, "options": options, "files": known}
     key = hashlib.sha256(json.dumps(contents, sort_keys=True, default=str).encode()).hexdigest()
     path = folder / f"{name}-{key[:24]}.safetensors"
-    try:
+    with suppress(GraphshiftError):
         tensors, note = read_tensors(path)
         if note == {"key": key, "crc32": _checksums(tensors)}:
             return tensors
-    except GraphshiftError:
-        pass
     tensors = parse()
-    try:
+    with suppress(OSError, GraphshiftError):
         folder.mkdir(parents=True, exist_ok=True)
         write_tensors(path, _apart(tensors), {"key": key, "crc32": _checksums(tensors)})
-    except (OSError, GraphshiftError):
-        pass
     return tensors
 
 
@@ -207,13 +181,10 @@ def _digest(file: Path) -> str:
 def _remembered_digests(files: Sequence[Path], folder: Path) -> list[str]:
     """Digests of files; those of unchanged files come from a small JSON instead of hashing again."""
     memory = folder / "digests.json"
-    try:
-        known = read_json(memory)
-    except GraphshiftError:
-        known = {}
-    if not isinstance(known, dict):
-        known = {}
-    digests, fresh = [], {}
+    known, digests, fresh = {}, [], {}
+    with suppress(GraphshiftError):
+        found = read_json(memory)
+        known = found if isinstance(found, dict) else {}
     for file in files:
         try:
             state = file.stat()
@@ -228,11 +199,9 @@ def _remembered_digests(files: Sequence[Path], folder: Path) -> list[str]:
             digests.append(_digest(file))
             fresh[str(file.absolute())] = [*stamp, digests[-1]]
     if fresh:
-        try:
+        with suppress(OSError, GraphshiftError):
             folder.mkdir(parents=True, exist_ok=True)
             write_json(memory, known | fresh)
-        except (OSError, GraphshiftError):
-            pass
     return digests
 
 

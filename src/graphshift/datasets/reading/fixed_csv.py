@@ -1,7 +1,5 @@
 """CSV files of a fixed layout, read by pandas' C parser; only what does not fit is read again, slowly, to say where."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import warnings
@@ -23,13 +21,7 @@ _DAMAGED = "the file is damaged or a different file; download it again."
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of one file, and what is needed to name one of them.
-
-    Args:
-        path: the file.
-        frame: its rows.
-        header: whether its first line is a header.
-    """
+    """The rows of one file, and what is needed to name one of them; ``header``: whether its first line is one."""
 
     path: Path
     frame: pd.DataFrame
@@ -43,13 +35,7 @@ class Table:
         return cast(NDArray[Any], self.frame[name].to_numpy())
 
     def refuse(self, bad: NDArray[np.bool_], name: str, expected: str) -> None:
-        """Raises an error that names the first bad row of a column, if there is one.
-
-        Args:
-            bad: which rows are bad, ``[rows]``.
-            name: the column.
-            expected: what belongs there, and what to do.
-        """
+        """Raises an error that names the first bad row of a column, if there is one, and what was expected."""
         if bad.any():
             row = int(bad.argmax())
             value = self.frame[name].iloc[row]
@@ -75,16 +61,9 @@ def read_table(path: Path, columns: Mapping[str, str], *, header: bool = True) -
             warnings.simplefilter("error", pd.errors.ParserWarning)  # fields that belong to no column
             warnings.simplefilter("ignore", RuntimeWarning)  # beyond float32; found below
             # No `usecols`: with it, pandas takes rows of any length.
-            frame = pd.read_csv(
-                path,
-                header=0 if header else None,
-                names=names,
-                dtype=dict(columns),
-                index_col=False,
-                encoding="utf-8-sig",
-                engine="c",
-                compression=_compression(path),
-            )
+            layout: dict[str, Any] = {"header": 0 if header else None, "names": names, "dtype": dict(columns)}
+            how: dict[str, Any] = {"encoding": "utf-8-sig", "engine": "c", "compression": _compression(path)}
+            frame = pd.read_csv(path, index_col=False, **layout, **how)
         if _complete(frame, columns):
             return Table(path, frame[list(columns)] if header else frame, header)
     except (ValueError, ArithmeticError, EOFError, OSError, zlib.error, csv.Error, pd.errors.ParserWarning) as error:
@@ -123,12 +102,9 @@ def _first_line(path: Path, columns: Mapping[str, str], header: bool) -> list[st
 
 
 def _complete(frame: pd.DataFrame, columns: Mapping[str, str]) -> bool:
-    for name, kind in columns.items():
-        if kind == "float32" and not np.isfinite(frame[name].to_numpy()).all():
-            return False
-        if kind == "str" and frame[name].isna().any():
-            return False
-    return True
+    numbers = [name for name, kind in columns.items() if kind == "float32"]
+    words = [name for name, kind in columns.items() if kind == "str"]
+    return all(np.isfinite(frame[n].to_numpy()).all() for n in numbers) and not frame[words].isna().any(axis=None)
 
 
 def _diagnosis(path: Path, columns: Mapping[str, str], header: bool) -> str | None:

@@ -4,8 +4,6 @@
 is MathWorks' "MAT-File Format", version 5.
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Collection, Iterator
@@ -31,12 +29,7 @@ class _DamagedError(Exception):
 
 
 def read_mat5(path: Path, names: Collection[str]) -> dict[str, Any]:
-    """Reads some variables of a MATLAB 5 file: arrays as numpy's, sparse matrices as scipy's CSC.
-
-    Args:
-        path: the file.
-        names: the variables; all must be there and be real numbers. Others are passed over.
-    """
+    """Reads the named variables of a MATLAB 5 file, all real numbers: arrays as numpy's, sparse ones as scipy's CSC."""
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -1,7 +1,5 @@
 """Planetoid's files (Yang et al. 2016): pickles, read by an unpickler that knows data only and can run nothing."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from collections.abc import Mapping, Sequence
@@ -22,13 +20,7 @@ _VERSION = 1
 
 
 def planetoid_sources(name: str, folder: str, known: Mapping[str, tuple[int, str]]) -> list[Source]:
-    """The eight files of a Planetoid dataset.
-
-    Args:
-        name: as in the files' names, such as ``"cora"``.
-        folder: theirs in the data directory.
-        known: size and SHA-256 of each part.
-    """
+    """The eight files of a Planetoid dataset, called ``name`` there; ``known``: size and SHA-256 of each part."""
     home = "Planetoid (Yang et al. 2016), github.com/kimiyoung/planetoid, folder data"
     url = "https://github.com/kimiyoung/planetoid/raw/master/data"
     return [
@@ -40,14 +32,7 @@ def planetoid_sources(name: str, folder: str, known: Mapping[str, tuple[int, str
 def planetoid_graph(
     dataset: str, name: str, sources: Sequence[Source], data_dir: str | Path | None
 ) -> tuple[RawGraph, dict[str, Path]]:
-    """The graph of a Planetoid dataset, from the cache if it was read before, and where all ``sources`` are.
-
-    Args:
-        dataset: its name here, for messages.
-        name: its name in Planetoid's files.
-        sources: Planetoid's eight files and any others that the dataset needs.
-        data_dir: the folder of raw files.
-    """
+    """The graph of a Planetoid dataset (``name`` there), from the cache if it was read before, and all its files."""
     files = require(dataset, sources, data_dir)
     parts = {p: file for p in _PARTS for file in files.values() if file.name == f"ind.{name}.{p}"}
     raw = cached(f"planetoid-{name}", list(parts.values()), _VERSION, {}, lambda: read_planetoid(parts).to_tensors())
@@ -59,9 +44,6 @@ def read_planetoid(files: Mapping[str, Path]) -> RawGraph:
 
     Nodes are numbered as Planetoid does: the rows of ``allx``, then the test nodes that ``test.index`` numbers. A
     number that is skipped there (Citeseer's isolated test nodes) is a node without features and without a label.
-
-    Args:
-        files: by part: ``x``, ``tx``, ``allx``, ``y``, ``ty``, ``ally``, ``graph``, ``test.index``.
     """
     x, tx, allx = (_matrix(files[part]) for part in ("x", "tx", "allx"))
     y, ty, ally = (_classes(files[part]) for part in ("y", "ty", "ally"))
@@ -77,10 +59,9 @@ def read_planetoid(files: Mapping[str, Path]) -> RawGraph:
     test = _test_index(files["test.index"], len(allx.indptr) - 1, tx.shape[0])
     num_nodes = int(test.max()) + 1
     # Row i of tx belongs to node test[i]; skipped nodes get an empty row and no class.
-    place = scipy.sparse.csr_matrix(
-        (np.ones(test.size, np.float32), (test - allx.shape[0], np.arange(test.size))),
-        shape=(num_nodes - allx.shape[0], test.size),
-    )
+    at = (test - allx.shape[0], np.arange(test.size))
+    size = (num_nodes - allx.shape[0], test.size)
+    place = scipy.sparse.csr_matrix((np.ones(test.size, np.float32), at), shape=size)
     classes = np.zeros((num_nodes, ally.shape[1]), dtype=ally.dtype)
     classes[: ally.shape[0]], classes[test] = ally, ty
     labels = np.where(classes.any(axis=1), classes.argmax(axis=1), -1)

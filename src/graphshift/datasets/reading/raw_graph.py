@@ -39,34 +39,19 @@ class RawGraph(NamedTuple):
 
     def to_tensors(self) -> dict[str, Tensor]:
         """Dense tensors to keep in the cache."""
-        return {
-            "rowptr": self.x.crow_indices(),
-            "col": self.x.col_indices(),
-            "value": self.x.values(),
-            "shape": torch.tensor(self.x.shape),
-            "y": self.y,
-            "edge_index": self.edge_index,
-        }
+        csr = {"rowptr": self.x.crow_indices(), "col": self.x.col_indices(), "value": self.x.values()}
+        return {**csr, "shape": torch.tensor(self.x.shape), "y": self.y, "edge_index": self.edge_index}
 
     @classmethod
     def from_tensors(cls, tensors: dict[str, Tensor]) -> RawGraph:
         """Takes back what :meth:`to_tensors` gave."""
-        x = torch.sparse_csr_tensor(
-            tensors["rowptr"], tensors["col"], tensors["value"], tensors["shape"].tolist(), check_invariants=False
-        )
+        rowptr, col, value = (tensors[part] for part in ("rowptr", "col", "value"))
+        x = torch.sparse_csr_tensor(rowptr, col, value, tensors["shape"].tolist(), check_invariants=False)
         return cls(x, tensors["y"], tensors["edge_index"])
 
 
 def checked_csr(where: str, data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> Any:
-    """A scipy CSR matrix whose parts fit together, or an error that says which does not.
-
-    Args:
-        where: file and field, for messages.
-        data: values, ``[entries]``.
-        indices: columns, ``[entries]``.
-        indptr: where rows begin, ``[rows + 1]``.
-        shape: rows and columns.
-    """
+    """A scipy CSR matrix whose parts fit together, or an error that says which does not."""
     rows, columns = shape
     if rows < 1 or not 1 <= columns <= _MOST_COLUMNS:
         raise GraphshiftError(f"{where}: the matrix is {rows} × {columns}; the file is damaged.")
@@ -95,7 +80,7 @@ def checked_csr(where: str, data: np.ndarray, indices: np.ndarray, indptr: np.nd
     if infinite.size:
         row = int(np.searchsorted(indptr, infinite[0], side="right")) - 1
         raise GraphshiftError(
-            f"{where}: {infinite.size} values are NaN or infinite, first in row {row}; the file is damaged."
+            f"{where}: {infinite.size} values are not finite, first in row {row}; the file is damaged."
         )
     return scipy.sparse.csr_matrix((data, indices, indptr), shape=shape)
 

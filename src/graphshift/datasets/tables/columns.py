@@ -1,7 +1,5 @@
 """Columns of a table as features and labels: fitted on the training nodes, applied to any table, written as JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -10,7 +8,7 @@ import pandas as pd
 import scipy.sparse
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
@@ -22,11 +20,7 @@ _SPARSE_WIDTH, _SPARSE_SHARE = 200, 0.1
 _FEWEST = 20  # so many values before a column is called a name or a column of numbers with a slip
 
 
-class _Fitted(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Number(_Fitted):
+class Number(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     """A column of numbers, scaled to mean 0 and deviation 1 over the training nodes; a missing value gets the mean.
 
     Attributes:
@@ -42,7 +36,7 @@ class Number(_Fitted):
     flag: bool
 
 
-class Category(_Fitted):
+class Category(BaseModel, extra="forbid", frozen=True):
     """A column of words, one 0/1 feature for each word seen in training; an unseen word has zeros in all.
 
     Attributes:
@@ -63,18 +57,9 @@ Column: TypeAlias = Annotated[Number | Category, Field(discriminator="kind")]
 def fit_columns(
     nodes: Table, names: Sequence[str], rows: NDArray[np.bool_], *, categorical: Collection[str] = (), chosen: bool
 ) -> tuple[tuple[Number | Category, ...], list[str]]:
-    """Learns how to turn columns into features from the training nodes alone.
+    """Learns how to turn columns into features from the training nodes, ``rows``, alone; with remarks on the rest.
 
-    Args:
-        nodes: the node table.
-        names: the columns to use.
-        rows: which rows are training nodes.
-        categorical: columns of numbers to treat as words, such as codes.
-        chosen: whether the user named the columns; otherwise dates and columns that give every node a word of its own
-            (names, free text) are left out.
-
-    Returns:
-        The fitted columns and remarks on what was left out or filled in.
+    Unless the user has ``chosen`` the columns, dates and columns that give every node a word of its own are left out.
     """
     fitted: list[Number | Category] = []
     remarks: list[str] = []
@@ -88,11 +73,11 @@ def fit_columns(
                 )
             remarks.append(f"{nodes.where}: left out column {name!r}: it holds dates. Make numbers of them to use it.")
             continue
-        result, remark = (
-            _fit_category(nodes, column, rows, slips=name not in categorical, chosen=chosen)
-            if words
-            else _fit_number(nodes, column, rows)
-        )
+        result: Number | Category | None
+        if words:
+            result, remark = _fit_category(nodes, column, rows, slips=name not in categorical, chosen=chosen)
+        else:
+            result, remark = _fit_number(nodes, column, rows)
         remarks += [f"{nodes.where}: {remark}"] if remark else []
         fitted += [] if result is None else [result]
     if not fitted:

@@ -1,7 +1,5 @@
 """The ``[data]`` table of a user's TOML file."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,11 +11,7 @@ from graphshift.datasets.tables.options import checked_options
 def options_from_toml_table(table: Mapping[str, Any], base: str | Path, *, where: str = "[data] ") -> dict[str, Any]:
     """Checks the table and gives it as the arguments of :func:`~graphshift.datasets.own.from_tables`.
 
-    Args:
-        table: the file's ``[data]``: ``nodes``, ``edges`` and the options of
-            :func:`~graphshift.datasets.own.from_tables`.
-        base: the folder that the paths are relative to: the TOML file's own.
-        where: what to put before messages about the options, such as the file's name.
+    Paths are relative to ``base``, the TOML file's folder; ``where`` begins each message.
     """
     if not isinstance(table, Mapping):
         raise GraphshiftError(f"{where}is {table!r}; expected a table with nodes, edges and their options.")
@@ -27,7 +21,7 @@ def options_from_toml_table(table: Mapping[str, Any], base: str | Path, *, where
         if not isinstance(path, str) or not path:
             found = f"{key} is {path!r}" if key in table else f"{key} is missing"
             raise GraphshiftError(
-                f'{where}{found}; expected the path of a CSV or Parquet file, as in {key} = "{key}.csv".'
+                f'{where}{found}; expected the path of a CSV or Parquet file, as {key} = "{key}.csv".'
             )
         paths[key] = str((Path(base) / path).absolute())
     rest = {key: value for key, value in table.items() if key not in ("nodes", "edges")}

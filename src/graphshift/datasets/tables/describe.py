@@ -1,9 +1,8 @@
 """A first TOML file for a user's tables: looks at them, guesses what each column is, and says so in comments."""
 
-from __future__ import annotations
-
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,20 +17,7 @@ _IDS = ("id", "node", "node_id", "nodeid", "name", "key", "user", "user_id", "ac
 _ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("id1", "id2"), ("head", "tail"))
 _WEIGHTS = ("weight", "w", "strength", "count")
 _LABELS = ("label", "y", "class", "target", "outcome", "category", "gender")
-_ENVIRONMENTS = (
-    "environment",
-    "env",
-    "domain",
-    "country",
-    "region",
-    "site",
-    "school",
-    "hospital",
-    "city",
-    "language",
-    "group",
-    "split",
-)
+_ENVIRONMENTS = "environment env domain country region site school hospital city language group split"
 _TIMES = ("year", "time", "date", "timestamp", "step", "month", "day", "period", "created")
 _MOST = 50  # more distinct values than this are no environments
 
@@ -104,13 +90,13 @@ def _guess(nodes: Table, edges: Table) -> _Guess:
     time = _named(nodes, rest, _TIMES, _is_time)
     label = _named(nodes, [name for name in rest if name != time], _LABELS, lambda column: column.nunique() > 1)
     rest = [name for name in rest if name not in (label, time)]
-    environments = _named(nodes, rest, _ENVIRONMENTS, lambda column: 2 <= column.nunique() <= _MOST)
+    environments = _named(nodes, rest, _ENVIRONMENTS.split(), lambda column: 2 <= column.nunique() <= _MOST)
     weights = [name for name in edges.frame.columns if name not in (source, target)]
     weight = _named(edges, weights, _WEIGHTS, lambda column: is_number(column) and bool((column > 0).all()))
     return _Guess(identity, source, target, weight, label, environments, None if environments else time)
 
 
-def _named(table: Table, columns: list[str], names: tuple[str, ...], fits: Any) -> str | None:
+def _named(table: Table, columns: list[str], names: Sequence[str], fits: Any) -> str | None:
     """The first column that is called by one of the names, or whose name holds one as a word, and that fits."""
     for exact in (True, False):
         for name in names:

@@ -134,11 +134,8 @@ def _plain(frame: pd.DataFrame, where: str) -> Table:
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
         raise GraphshiftError(f"{where}: two columns are called {repeated[0]!r}; names must differ.")
-    changed = {
-        name: column.astype(column.cat.categories.dtype)
-        for name, column in frame.items()
-        if isinstance(column.dtype, pd.CategoricalDtype)
-    }
+    grouped = [name for name, column in frame.items() if isinstance(column.dtype, pd.CategoricalDtype)]
+    changed = {name: frame[name].astype(frame[name].cat.categories.dtype) for name in grouped}
     return Table(where, frame.assign(**changed) if changed else frame)
 
 
@@ -176,20 +173,11 @@ def _read_csv(path: Path, text: Collection[str], separator: str) -> Table:
             raise GraphshiftError(f"{path}: two columns are called {min(repeated)!r}; names must differ.")
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(
-                path,
-                sep=separator,
-                encoding="utf-8",
-                compression="gzip" if path.suffix == ".gz" else None,
-                header=0,
-                names=range(len(names)),
-                index_col=False,
-                low_memory=False,
-                engine="c",
-                dtype={i: str for i, name in enumerate(names) if name in text},
-                keep_default_na=False,
-                na_values=[""],
-            )
+            layout: dict[str, Any] = {"header": 0, "names": range(len(names)), "index_col": False}
+            layout |= {"compression": "gzip" if path.suffix == ".gz" else None, "sep": separator, "encoding": "utf-8"}
+            layout |= {"dtype": {i: str for i, name in enumerate(names) if name in text}}
+            missing: dict[str, Any] = {"keep_default_na": False, "na_values": [""]}
+            frame = pd.read_csv(path, **layout, **missing, low_memory=False, engine="c")
         if len(frame) and frame[len(names) - 1].isna().any():
             _check_fields(path, separator, len(names))  # pandas pads short rows in silence
     frame.columns = pd.Index(names)

@@ -1,9 +1,6 @@
 """A user's own tables as a shift dataset: one of nodes, one of edges, and a column that says how they are split."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,11 +12,11 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.datasets.tables.columns import fit_columns, transform
-from graphshift.datasets.tables.files import Source, Table, read_table, shown
-from graphshift.datasets.tables.graph import Edges, node_ids, read_edges
+from graphshift.datasets.tables.files import Source, Table, shown
+from graphshift.datasets.tables.graph import Edges, Layout, node_ids, read_both, read_edges
 from graphshift.datasets.tables.labels import encode, fit_label
 from graphshift.datasets.tables.options import TableOptions
-from graphshift.datasets.tables.preparation import Layout, Preparation, remark
+from graphshift.datasets.tables.preparation import Preparation, remark
 from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by_time, split_by_value
 
 
@@ -29,21 +26,11 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     split_column = o.environments or o.time
     assert split_column is not None
     text = [o.label, *o.categorical, *([o.environments] if o.environments else [])]
-    reading: dict[str, Any] = {"missing": o.missing, "separator": o.separator}
-    node_table = read_table(nodes, "node", ids=[o.id], text=text, **reading)
-    edge_table = read_table(edges, "edge", ids=[o.source, o.target], **reading)
+    layout = Layout(**{field: getattr(o, field) for field in Layout.model_fields})
+    node_table, edge_table = read_both(nodes, edges, layout, text)
     ids = node_ids(node_table, o.id)
     split = _split(node_table, o)
-    found = read_edges(
-        edge_table,
-        ids,
-        node_table.where,
-        source=o.source,
-        target=o.target,
-        weight=o.weight,
-        undirected=o.undirected,
-        unknown_ids=o.unknown_ids,
-    )
+    found = read_edges(edge_table, ids, node_table.where, layout, o.unknown_ids)
     stays, left_out = edges_inside(split, found.edge_index, edge_table.where, undirected=o.undirected)
 
     kept = split.group >= 0
@@ -52,10 +39,8 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     training = split.group < split.train
     label, label_remarks = fit_label(table, o.label, training, kind=o.task, metric=o.metric, positive=o.positive)
     names = _feature_columns(table, o, split_column)
-    columns, column_remarks = fit_columns(
-        table, names, training, categorical=o.categorical, chosen=o.features is not None
-    )
-    layout = Layout(**{field: getattr(o, field) for field in Layout.model_fields})
+    chosen = o.features is not None
+    columns, column_remarks = fit_columns(table, names, training, categorical=o.categorical, chosen=chosen)
     preparation = Preparation(layout=layout, columns=columns, label=label)
     x, value_remarks = transform(columns, table)
     encoded = encode(label, table)
@@ -92,9 +77,7 @@ def _feature_columns(nodes: Table, o: TableOptions, split_column: str) -> Sequen
             raise GraphshiftError(f"features names {column!r}, which is the {role}; nothing could be learned from it.")
     for name in o.categorical:
         if name not in names:
-            raise GraphshiftError(
-                f"categorical names {name!r}, which is not a feature; the features are {', '.join(names)}."
-            )
+            raise GraphshiftError(f"categorical names {name!r}, which is not among the features {', '.join(names)}.")
     return names
 
 

@@ -1,17 +1,29 @@
 """From ids in an edge table to a clean ``edge_index``: matched, without self-loops and repetitions, all counted."""
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.datasets.tables.files import Table, plain_text, shown
+from graphshift.datasets.tables.files import Source, Table, plain_text, read_table, shown
+
+
+class Layout(BaseModel, extra="forbid", frozen=True):
+    """How the tables are laid out: the names of their columns and how to read them."""
+
+    id: str = "id"
+    source: str = "source"
+    target: str = "target"
+    weight: str | None = None
+    undirected: bool = True
+    missing: tuple[str, ...] = ()
+    separator: str = Field(",", min_length=1, max_length=1)
 
 
 class Edges(NamedTuple):
@@ -20,6 +32,13 @@ class Edges(NamedTuple):
     edge_index: Tensor
     weight: Tensor | None
     remarks: list[str]
+
+
+def read_both(nodes: Source, edges: Source, layout: Layout, text: Sequence[str]) -> tuple[Table, Table]:
+    """The node and the edge table; columns in ``text`` stay text."""
+    reading: dict[str, Any] = {"missing": layout.missing, "separator": layout.separator}
+    node_table = read_table(nodes, "node", ids=[layout.id], text=text, **reading)
+    return node_table, read_table(edges, "edge", ids=[layout.source, layout.target], **reading)
 
 
 def node_ids(nodes: Table, column: str) -> pd.Index:
@@ -36,28 +55,13 @@ def node_ids(nodes: Table, column: str) -> pd.Index:
     return ids
 
 
-def read_edges(
-    edges: Table,
-    ids: pd.Index,
-    nodes_where: str,
-    *,
-    source: str = "source",
-    target: str = "target",
-    weight: str | None = None,
-    undirected: bool = True,
-    unknown_ids: str = "error",
-) -> Edges:
-    """Finds both ends of every edge among the nodes' ids.
+def read_edges(edges: Table, ids: pd.Index, nodes_where: str, layout: Layout, unknown_ids: str = "error") -> Edges:
+    """Finds both ends of every edge among the nodes' ids, as :func:`node_ids` gives them.
 
-    Args:
-        edges: the edge table.
-        ids: the nodes' ids, as :func:`node_ids` gives them.
-        nodes_where: what to call the node table in messages.
-        source, target, weight: columns; without ``weight`` every edge weighs 1.
-        undirected: whether a row stands for both directions.
-        unknown_ids: ``"error"``, or ``"drop"`` to leave out and count edges whose ends are not among the nodes.
+    ``unknown_ids``: ``"error"``, or ``"drop"`` to leave out and count edges whose ends are not among the nodes.
     """
     remarks: list[str] = []
+    source, target, weight = layout.source, layout.target, layout.weight
     hint = "Are the two tables swapped?" if {"id", "label"} & set(edges.frame.columns) else ""
     ends = [
         _matched(edges, ids, edges.column(name, f"the edges' ends (option {option})", hint))
@@ -71,7 +75,7 @@ def read_edges(
             raise GraphshiftError(_unknown(edges, ids, nodes_where, (source, target), pairs, int(unknown.sum())))
         remarks.append(f"{edges.where}: left out {int(unknown.sum())} edges with an end that is not among the nodes.")
         pairs, values = pairs[:, ~unknown], None if values is None else values[~unknown]
-    edge_index, kept_weight, counts = simple_edges(pairs, values, len(ids), undirected=undirected)
+    edge_index, kept_weight, counts = simple_edges(pairs, values, len(ids), undirected=layout.undirected)
     remarks += [f"{edges.where}: left out {count} {what}." for what, count in counts.items() if count]
     return Edges(edge_index, kept_weight, remarks)
 

@@ -1,14 +1,12 @@
 """Labels of any type as classes 0, 1, … or as scaled numbers, and back to the user's own."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
@@ -20,7 +18,7 @@ from graphshift.datasets.tables.files import Table, is_number, numbers_or_text, 
 MOST_CLASSES = 200
 
 
-class Label(BaseModel):
+class Label(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     """What is predicted, in the user's terms.
 
     Attributes:
@@ -30,8 +28,6 @@ class Label(BaseModel):
         classes: the user's labels in the order of the model's classes; empty in regression.
         mean, scale: of the training labels in regression; the model works with ``(label - mean) / scale``.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     name: str
     kind: str
@@ -63,18 +59,10 @@ class Encoded(NamedTuple):
 def fit_label(
     nodes: Table, name: str, rows: NDArray[np.bool_], *, kind: str | None, metric: str, positive: Any = None
 ) -> tuple[Label, list[str]]:
-    """Learns the classes, or the scale, from the training nodes.
+    """Learns the classes, or the scale, from the training nodes, ``rows``; the options are those of ``from_tables``.
 
     Without ``kind``, words are classes, and so are whole numbers with at most 200 distinct values; other numbers are
     regression.
-
-    Args:
-        nodes: the node table.
-        name: the label's column.
-        rows: which rows are training nodes.
-        kind: of the task: ``"binary"``, ``"multiclass"``, ``"regression"``; None decides by the values.
-        metric: of the task; empty for its usual one.
-        positive: the label of class 1 in a binary task; None takes the second in order.
     """
     column = numbers_or_text(nodes.column(name, "the labels (option label)"))
     known = column[rows].dropna()
@@ -128,9 +116,8 @@ def encode(label: Label, nodes: Table) -> Encoded:
     number = {plain_text(name): i for i, name in enumerate(label.classes)}
     lookup = np.array([number.get(plain_text(value), -2) for value in values] + [-1], dtype=np.int64)
     classes = lookup[codes]
-    return Encoded(
-        torch.from_numpy(np.maximum(classes, 0)), torch.from_numpy(classes >= 0), np.asarray(classes == -2, dtype=bool)
-    )
+    y, known = torch.from_numpy(np.maximum(classes, 0)), torch.from_numpy(classes >= 0)
+    return Encoded(y, known, np.asarray(classes == -2, dtype=bool))
 
 
 def decode(label: Label, predictions: Any) -> NDArray[Any]:
@@ -156,9 +143,8 @@ def _fit_quantity(
         f"{nodes.where}: label {name!r} is scaled for training (mean {mean:.4g}, deviation {scale:.4g}); predictions "
         f"are in its own unit, and a score of mse is in units of {scale:.4g}²."
     )
-    return Label(
-        name=name, kind="regression", metric=Task("regression", 0, metric).metric, mean=mean, scale=scale
-    ), remarks
+    metric = Task("regression", 0, metric).metric
+    return Label(name=name, kind="regression", metric=metric, mean=mean, scale=scale), remarks
 
 
 def _classes(values: Any) -> list[bool | int | float | str]:

@@ -1,22 +1,10 @@
 """Every option of a user's own tables: its type and meaning, checked the same way from Python and from TOML."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StrictBool,
-    StrictFloat,
-    StrictInt,
-    StrictStr,
-    ValidationError,
-)
+from pydantic import BaseModel, BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, StrictStr, ValidationError
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.registry import expected_one_of
@@ -34,10 +22,8 @@ Values: TypeAlias = Annotated[tuple[Value, ...], BeforeValidator(_listed)]
 Moments: TypeAlias = Annotated[tuple[Moment, ...], BeforeValidator(_listed)]
 
 
-class TableOptions(BaseModel):
+class TableOptions(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     """The options of :func:`graphshift.datasets.own.from_tables`, without the tables."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     id: str = Field("id", description="column of the nodes' ids")
     label: str = Field("label", description="column of what is predicted")
@@ -65,12 +51,7 @@ class TableOptions(BaseModel):
 
 
 def checked_options(values: Mapping[str, Any], *, where: str = "") -> TableOptions:
-    """Checks options and explains every one that does not fit.
-
-    Args:
-        values: options by name.
-        where: what to put before each message, such as the file's name.
-    """
+    """Checks options and explains every one that does not fit; ``where`` begins each message."""
     try:
         options = TableOptions.model_validate(dict(values))
     except ValidationError as error:

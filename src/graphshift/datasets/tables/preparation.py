@@ -10,35 +10,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.storage import read_json, write_json
 from graphshift.data.environment import Environment
 from graphshift.datasets.tables.columns import Category, Column, transform, width
-from graphshift.datasets.tables.files import Source, read_table, shown
-from graphshift.datasets.tables.graph import node_ids, read_edges
+from graphshift.datasets.tables.files import Source, shown
+from graphshift.datasets.tables.graph import Layout, node_ids, read_both, read_edges
 from graphshift.datasets.tables.labels import Label, decode, encode
 
 _FILE, _FORMAT = "preparation.json", 1
 
 
-class Layout(BaseModel):
-    """How the tables are laid out: the names of their columns and how to read them."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    id: str = "id"
-    source: str = "source"
-    target: str = "target"
-    weight: str | None = None
-    undirected: bool = True
-    missing: tuple[str, ...] = ()
-    separator: str = Field(",", min_length=1, max_length=1)
-
-
-class Preparation(BaseModel):
+class Preparation(BaseModel, extra="forbid", frozen=True):
     """What was learned from the training nodes of a pair of tables, to be applied to any other pair.
 
     Attributes:
@@ -46,8 +32,6 @@ class Preparation(BaseModel):
         columns: the fitted columns, in the order of the features that they make.
         label: what is predicted.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     layout: Layout
     columns: tuple[Column, ...] = Field(min_length=1)
@@ -89,20 +73,9 @@ class Preparation(BaseModel):
         """
         layout, label = self.layout, self.label
         words = [spec.name for spec in self.columns if isinstance(spec, Category)]
-        options: dict[str, Any] = {"missing": layout.missing, "separator": layout.separator}
-        node_table = read_table(nodes, "node", ids=[layout.id], text=[*words, label.name], **options)
-        edge_table = read_table(edges, "edge", ids=[layout.source, layout.target], **options)
+        node_table, edge_table = read_both(nodes, edges, layout, [*words, label.name])
         ids = node_ids(node_table, layout.id)
-        found = read_edges(
-            edge_table,
-            ids,
-            node_table.where,
-            source=layout.source,
-            target=layout.target,
-            weight=layout.weight,
-            undirected=layout.undirected,
-            unknown_ids=unknown_ids,
-        )
+        found = read_edges(edge_table, ids, node_table.where, layout, unknown_ids)
         x, remarks = transform(self.columns, node_table)
         data = Data(x=x, edge_index=found.edge_index, num_nodes=len(ids))
         if found.weight is not None:

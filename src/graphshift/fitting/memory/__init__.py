@@ -3,15 +3,3 @@
 from graphshift.fitting.memory.advice import advice, parse_size, show_size
 from graphshift.fitting.memory.estimating import Estimate, data_bytes, estimate
 from graphshift.fitting.memory.machine import available_bytes, give_back_freed, resident_bytes
-
-__all__ = [
-    "Estimate",
-    "advice",
-    "available_bytes",
-    "data_bytes",
-    "estimate",
-    "give_back_freed",
-    "parse_size",
-    "resident_bytes",
-    "show_size",
-]

@@ -11,20 +11,3 @@ from graphshift.graph.kernels.graphs import draw, edit, flip, joined, scale, tra
 from graphshift.graph.kernels.native import available
 from graphshift.graph.kernels.pairs import best, score, score_random
 from graphshift.graph.kernels.policy import PolicyTable, policy_draw, policy_learn, policy_log_prob
-
-__all__ = [
-    "PolicyTable",
-    "available",
-    "best",
-    "draw",
-    "edit",
-    "flip",
-    "joined",
-    "policy_draw",
-    "policy_learn",
-    "policy_log_prob",
-    "scale",
-    "score",
-    "score_random",
-    "transpose",
-]

@@ -3,8 +3,6 @@
 It stands apart from the other kernels because it needs :mod:`graphshift.graph.sparse`, which needs them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

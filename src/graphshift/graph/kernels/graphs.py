@@ -1,6 +1,6 @@
 """Drawing pairs, editing, transposing and scaling graphs in CSR form: ``graphs.c``, and the same in torch."""
 
-from __future__ import annotations
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -10,6 +10,11 @@ from torch import Tensor
 from graphshift.core.randomness import other_nodes
 from graphshift.graph.kernels import native
 from graphshift.graph.keys import are_sorted, flipped_keys, keys_of
+
+#: A graph in CSR form: where rows begin, columns, and weights (None for ones).
+CSR: TypeAlias = tuple[Tensor, Tensor, Tensor | None]
+Weight: TypeAlias = Tensor | None
+Number: TypeAlias = Tensor | float
 
 
 def draw(nodes: int, draws: int, seed: int) -> Tensor:
@@ -22,27 +27,12 @@ def draw(nodes: int, draws: int, seed: int) -> Tensor:
 
 
 def edit(
-    rowptr: Tensor,
-    col: Tensor,
-    weight: Tensor | None,
-    first: Tensor,
-    columns: Tensor,
-    *,
-    new_weight: Tensor | float,
-    both: bool,
-) -> tuple[Tensor, Tensor, Tensor | None]:
+    rowptr: Tensor, col: Tensor, weight: Weight, first: Tensor, columns: Tensor, *, new_weight: Number, both: bool
+) -> CSR:
     """Flips listed entries of a graph, in linear time: an entry that is there goes, one that is not comes.
 
-    In torch the rows of the result are sorted; in C they are not.
-
-    Args:
-        rowptr, col, weight: the graph in CSR form; ``weight`` None for ones.
-        first, columns: row n flips ``columns[first[n] : first[n + 1]]``; one that is listed twice flips once.
-        new_weight: of added entries.
-        both: flip the reverses too.
-
-    Returns:
-        ``rowptr``, ``col`` and ``weight`` of the edited graph.
+    Row n flips ``columns[first[n] : first[n + 1]]``, and the reverses too if ``both``; one that is listed twice flips
+    once. Added entries weigh ``new_weight``. In torch the rows of the result are sorted; in C they are not.
     """
     if not native.fits(rowptr, col, weight, first, columns, count=col.numel() + 2 * columns.numel()):
         flips = flipped_keys(first, columns, both=both).to(col.device)
@@ -59,19 +49,8 @@ def edit(
     return out_rowptr, out_col[:end], None if out_weight is None else out_weight[:end]
 
 
-def flip(
-    rowptr: Tensor, col: Tensor, weight: Tensor | None, flips: Tensor, *, new_weight: Tensor | float
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Flips the entries with the given keys by merging sorted arrays, in torch. The rows of the result are sorted.
-
-    Args:
-        rowptr, col, weight: the graph in CSR form.
-        flips: keys, sorted and each once.
-        new_weight: of added entries.
-
-    Returns:
-        ``rowptr``, ``col`` and ``weight`` of the edited graph.
-    """
+def flip(rowptr: Tensor, col: Tensor, weight: Weight, flips: Tensor, *, new_weight: Number) -> CSR:
+    """Flips the entries with the given keys, sorted and each once, in torch. The rows of the result are sorted."""
     nodes, edges, device = max(rowptr.numel() - 1, 1), col.numel(), col.device
     keys = keys_of(rowptr, col)
     if not are_sorted(keys):
@@ -101,12 +80,7 @@ def flip(
 
 
 def joined(rowptr: Tensor, col: Tensor, first: Tensor, listed: Tensor) -> Tensor:
-    """For each listed pair whether it is an entry of the graph.
-
-    Args:
-        rowptr, col: the graph in CSR form.
-        first, listed: the pairs of row n are with ``listed[first[n] : first[n + 1]]``; int32.
-    """
+    """For each listed pair, of row n with ``listed[first[n] : first[n + 1]]``, whether it is an entry of the graph."""
     if not native.fits(rowptr, col, first, listed):
         return torch.isin(keys_of(first, listed), keys_of(rowptr, col))
     nodes = rowptr.numel() - 1
@@ -126,12 +100,7 @@ def scale(rowptr: Tensor, col: Tensor, weight: Tensor | None, factor: Tensor) ->
 
 
 def transpose(rowptr: Tensor, col: Tensor, columns: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The transposed pattern's ``rowptr`` and ``col``, and the order that takes values to it; a counting sort.
-
-    Args:
-        rowptr, col: the pattern in CSR form, on the CPU.
-        columns: how many there are.
-    """
+    """The transposed pattern's ``rowptr`` and ``col``, and the order that takes values to it; a counting sort."""
     rows = rowptr.numel() - 1
     if not native.fits(rowptr, col):
         # scipy's CSR to CSC is a counting sort too: linear in the non-zeros, where a sort of keys is not.

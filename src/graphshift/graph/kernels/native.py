@@ -1,11 +1,8 @@
 """The library compiled from the C files here: loading it, asking whether it can be used, calling it."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import warnings
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,13 +15,8 @@ INTERFACE = 5  # as in module.c
 _LARGEST = 2**29 - 1  # indices times four fit into 32 bits
 SMALL = 4096  # rows below which another thread costs more than it saves
 
-_array, _size, _number, _flag, _seed = (
-    ctypes.c_void_p,
-    ctypes.c_int64,
-    ctypes.c_float,
-    ctypes.c_int32,
-    ctypes.c_uint64,
-)
+_array, _size, _number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
+_flag, _seed = ctypes.c_int32, ctypes.c_uint64
 #: The arguments of every function; see the C files.
 _ARGUMENTS: dict[str, list[Any]] = {
     "draw": [_size, _size, _seed, _array],
@@ -78,20 +70,15 @@ def available() -> bool:
 
 def fits(*tensors: Tensor | None, count: int = 0) -> bool:
     """Whether the C kernels can take these: on the CPU, 32 bits, without gradient. ``count``: the largest index."""
-    return (
-        LIBRARY is not None
-        and count <= _LARGEST
-        and all(
-            t is None or (t.device.type == "cpu" and t.dtype in (torch.int32, torch.float32) and not t.requires_grad)
-            for t in tensors
-        )
-    )
+    known = [t for t in tensors if t is not None]
+    plain = all(t.dtype in (torch.int32, torch.float32) and not t.requires_grad for t in known)
+    return LIBRARY is not None and count <= _LARGEST and plain and all(t.device.type == "cpu" for t in known)
 
 
 def call(name: str, *arguments: Any) -> Any:
     """Calls a C function. Tensors are passed as pointers; inputs need not be contiguous, outputs must be."""
     whole = [a.contiguous() if isinstance(a, Tensor) else a for a in arguments]  # alive until the call is over
-    return _function(name)(*(a.data_ptr() if isinstance(a, Tensor) else a for a in whole))
+    return getattr(LIBRARY, f"graphshift_{name}")(*(a.data_ptr() if isinstance(a, Tensor) else a for a in whole))
 
 
 _pool: ThreadPoolExecutor | None = None
@@ -108,8 +95,3 @@ def call_in_parts(name: str, rows: int, *arguments: Any) -> None:
         _pool = ThreadPoolExecutor(threads, "kernel")
     bounds = [rows * part // threads for part in range(threads + 1)]
     list(_pool.map(lambda part: call(name, bounds[part], bounds[part + 1], *arguments), range(threads)))
-
-
-def _function(name: str) -> Callable[..., Any]:
-    function: Callable[..., Any] = getattr(LIBRARY, f"graphshift_{name}")
-    return function

@@ -3,8 +3,6 @@
 A table holds for every node a vector g, then a vector h. The score of a pair (n, m) is <g_n, h_m> + add_n.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -44,38 +42,29 @@ def score(first: Tensor, listed: Tensor, table: Tensor, width: int, add: Tensor,
 
 
 def score_random(
-    rowptr: Tensor,
-    col: Tensor,
-    each: int,
-    seed: int,
-    table: Tensor,
-    width: int,
-    add: Tensor,
-    *,
-    both: bool,
-    weight: float,
+    graph: tuple[Tensor, Tensor], each: int, seed: int, scores: tuple[Tensor, int, Tensor], *, both: bool, weight: float
 ) -> tuple[Tensor, Tensor]:
     """``each`` random pairs for every node, and what adding them does to the risk: 0 for a pair that is an edge.
 
     Args:
-        rowptr, col: the graph in CSR form.
-        each: pairs for every node.
-        seed: of :func:`draw`.
-        table, width, add, both: as in :func:`score`.
+        graph: ``rowptr`` and ``col``.
+        each, seed: as :func:`draw` takes them.
+        scores: ``table``, ``width`` and ``add`` of :func:`score`.
+        both: as there.
         weight: of an added edge; it multiplies the score.
 
     Returns:
         The columns and the gains, both ``[nodes * each]``.
     """
-    nodes = rowptr.numel() - 1
+    (rowptr, col), (table, width, add), nodes = graph, scores, graph[0].numel() - 1
     if not native.fits(rowptr, col, table, add):
         first, drawn = torch.arange(nodes + 1, dtype=torch.int32) * each, draw(nodes, each, seed).flatten()
         there = joined(rowptr, col, first, drawn)
         return drawn, torch.where(there, 0.0, weight * score(first, drawn, table, width, add, both=both, skip=False))
     drawn, mark = torch.empty(nodes * each, dtype=torch.int32), torch.zeros(nodes, dtype=torch.int32)
     gain, question = (torch.empty(size, dtype=torch.float32) for size in (nodes * each, table.shape[1]))
-    scores = (width, table.shape[1], table, add, both, weight)
-    native.call("try", nodes, each, seed, rowptr, col, *scores, mark, question, drawn, gain)
+    how = (width, table.shape[1], table, add, both, weight)
+    native.call("try", nodes, each, seed, rowptr, col, *how, mark, question, drawn, gain)
     return drawn, gain
 
 

@@ -3,10 +3,9 @@
 :class:`~graphshift.explorers.SparsePolicy` says what the policy is.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -71,44 +70,38 @@ def policy_draw(table: PolicyTable, draws: int, seed: int) -> tuple[Tensor, Tens
     return actions, place, float(log_prob)
 
 
-def policy_learn(
-    table: PolicyTable,
-    columns: Tensor,
-    place: Tensor | None,
-    reward: float,
-    *,
-    adam: bool,
-    decay: float,
-    rate: float,
-    root: float,
-) -> int:
-    """One step of the optimiser on all rows, in place; there must be room for the entries of new columns.
+class Step(NamedTuple):
+    """A step of the optimiser.
 
-    Args:
-        table: the policy.
-        columns, place: as :func:`policy_draw` gave them, if nothing was learned since; place None to look for them.
+    Attributes:
         reward: what multiplies the gradient.
         adam: Adam, or plain gradient ascent.
         decay: what logits are multiplied by first.
         rate: the step's length, Adam's correction of the first moment included.
         root: Adam's correction of the second moment's root.
+    """
 
-    Returns:
-        How many entries the longest row has now.
+    reward: float
+    adam: bool
+    decay: float
+    rate: float
+    root: float
+
+
+def policy_learn(table: PolicyTable, columns: Tensor, place: Tensor | None, step: Step) -> int:
+    """One step on all rows, in place, where there is room for new columns; gives the longest row's count of entries.
+
+    ``columns`` and ``place`` are as :func:`policy_draw` gave them, if nothing was learned since; place None to look.
     """
     if not table.is_native:
-        _learn_in_torch(table, columns, reward, adam, decay, rate, root)
+        _learn_in_torch(table, columns, *step)
         return int(table.count.max())
     nodes, width = table.slot.shape
     actions = columns.to(torch.int32).contiguous()
     found = torch.empty_like(actions) if place is None else place
     gradient = torch.empty(max(width, 1), dtype=torch.float32)
-    step = (reward, adam, decay, rate, root, place is not None)
-    return int(
-        native.call(
-            "policy_learn", nodes, actions.shape[1], width, *vars(table).values(), actions, *step, found, gradient
-        )
-    )
+    given = (*vars(table).values(), actions, *step, place is not None, found, gradient)
+    return int(native.call("policy_learn", nodes, actions.shape[1], width, *given))
 
 
 def policy_log_prob(table: PolicyTable, columns: Tensor) -> float:

@@ -8,16 +8,3 @@ from graphshift.lab.paper.experiments import EXPERIMENTS, Experiment
 from graphshift.lab.paper.items import ITEMS, Item, find
 from graphshift.lab.paper.published import PUBLISHED, Published
 from graphshift.lab.paper.settings import SETTINGS, Size, plan_of
-
-__all__ = [
-    "EXPERIMENTS",
-    "ITEMS",
-    "PUBLISHED",
-    "SETTINGS",
-    "Experiment",
-    "Item",
-    "Published",
-    "Size",
-    "find",
-    "plan_of",
-]
