@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import warnings
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
@@ -71,13 +70,14 @@ class _Fitted:
     calibrations_: dict[str, Calibration]
 
     method: ClassVar[str]
+    method_class: ClassVar[type[Method]]
     label: ClassVar[str]
     _given: set[str]
 
 
 @dataclass(eq=False, repr=False)
 class Estimator(_Fitted, Predictor, BaseEstimator):
-    """What all estimators share. A subclass adds the hyper-parameters of its method and ``make_method``.
+    """What all estimators share. A subclass adds the hyper-parameters of its method, and ``method_class``.
 
     Args:
         backbone: a name from :data:`graphshift.backbones.BACKBONES`, or your own ``torch.nn.Module`` with
@@ -137,9 +137,9 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
     def __sklearn_clone__(self) -> Self:
         return type(self)(**{name: copy.deepcopy(getattr(self, name)) for name in self._given})
 
-    @abstractmethod
     def make_method(self, backbone: Backbone) -> Method:
         """The method that trains this backbone with these hyper-parameters."""
+        return self.method_class(backbone, self)
 
     def settings(self) -> dict[str, Any]:
         """The method's name and every hyper-parameter, as plain values."""

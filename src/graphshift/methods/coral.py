@@ -9,10 +9,8 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from graphshift.backbones import Backbone
 from graphshift.estimators.base import METHODS
 from graphshift.methods.grouped import Group, PenalisedEstimator, PenalisedMethod
-from graphshift.training.method import Method
 
 Moments = tuple[Tensor, Tensor]
 
@@ -56,6 +54,4 @@ class CORAL(PenalisedEstimator):
         backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
     """
 
-    def make_method(self, backbone: Backbone) -> Method:
-        """CORAL's training step."""
-        return CORALMethod(backbone, self)
+    method_class = CORALMethod

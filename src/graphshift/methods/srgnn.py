@@ -13,10 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphshift.backbones import Backbone
 from graphshift.estimators.base import METHODS
 from graphshift.methods.grouped import Group, PenalisedEstimator, PenalisedMethod
-from graphshift.training.method import Method
 
 _ORDERS = 5
 
@@ -77,6 +75,4 @@ class SRGNN(PenalisedEstimator):
         backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
     """
 
-    def make_method(self, backbone: Backbone) -> Method:
-        """SRGNN's training step."""
-        return SRGNNMethod(backbone, self)
+    method_class = SRGNNMethod

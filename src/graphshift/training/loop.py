@@ -24,7 +24,7 @@ from graphshift.core.randomness import rng_state, set_rng_state
 from graphshift.data.environment import Environment
 from graphshift.training.batches import Batches, full_batch
 from graphshift.training.callbacks import Callback, History
-from graphshift.training.method import Method
+from graphshift.training.method import Method, with_prefix
 from graphshift.training.run import Run
 
 
@@ -123,10 +123,10 @@ def train(
                 "folder."
             )
         try:
-            method.load_state(_part(tensors, "method."))
+            method.load_state(with_prefix(tensors, "method."))
             for name, tracker in trackers.items():
-                tracker.load(_part(tensors, f"best.{name}."), note["best"][name])
-            set_rng_state(_part(tensors, "rng."), device)
+                tracker.load(with_prefix(tensors, f"best.{name}."), note["best"][name])
+            set_rng_state(with_prefix(tensors, "rng."), device)
             seconds = note["seconds"]
         except (KeyError, IndexError, RuntimeError) as error:
             raise GraphshiftError(
@@ -230,10 +230,6 @@ def _diverged(what: str, epoch: int) -> GraphshiftError:
         "or features of very different sizes (scale the columns of `x`). Clipping gradients (clip=1.0) helps against "
         "rare spikes."
     )
-
-
-def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 @contextmanager
