@@ -23,11 +23,7 @@ def moments_of(sample: Tensor) -> Moments:
 
 
 def coral_distance(first: Moments, second: Moments) -> Tensor:
-    """Mean squared difference of the means, and of the covariances, of two samples.
-
-    Args:
-        first, second: what :func:`moments_of` gives for each.
-    """
+    """Mean squared difference of the means, and of the covariances, that :func:`moments_of` gives for two samples."""
     (mean_1, covariance_1), (mean_2, covariance_2) = first, second
     return (mean_1 - mean_2).square().mean() + (covariance_1 - covariance_2).square().mean()
 

@@ -32,12 +32,7 @@ class _Reversed(torch.autograd.Function):
 
 
 def reversed_gradient(x: Tensor, weight: float) -> Tensor:
-    """x itself, whose gradient is multiplied by −λ on the way back (its Eq. 18).
-
-    Args:
-        x: any tensor.
-        weight: λ.
-    """
+    """x itself, whose gradient is multiplied by −λ, the weight, on the way back (its Eq. 18)."""
     reversed_: Tensor = _Reversed.apply(x, weight)
     return reversed_
 

@@ -149,7 +149,8 @@ class EERMMethod(Method):
         self._keep_statistics(environments, stems)
         for _ in range(self.hparams.inner_steps - 1):  # t = 1 … T − 1
             self._explore(environments, stems)
-        beta = self._beta(progress)
+        beta, end = self.hparams.beta, self.hparams.beta_end
+        beta += 0.0 if end is None else (end - beta) * progress
         views = self._propose(environments, stems)  # t = T, line 4
         backward = self._backward_one_by_one if self.hparams.low_memory else self._backward
         risks = backward(environments, stems, views, beta)
@@ -228,10 +229,6 @@ class EERMMethod(Method):
 
     def _explorers(self, environments: Sequence[Environment]) -> list[Explorer]:
         return [explorer for environment in environments for explorer in self._met[environment].explorers]
-
-    def _beta(self, progress: float) -> float:
-        start, end = self.hparams.beta, self.hparams.beta_end
-        return start if end is None else start + (end - start) * progress
 
     def _changes_features(self) -> bool:
         return any(explorer.changes_features for met in self._met.values() for explorer in met.explorers)

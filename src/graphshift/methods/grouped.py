@@ -103,13 +103,7 @@ class GroupedEstimator(Estimator):
 
 
 def penalised(risk: Tensor, penalty: Tensor, weight: float) -> Tensor:
-    """(R̄ + λ P) / max(λ, 1): divided by a large λ, so that its learning rate is that of the risk (as IRM's authors do).
-
-    Args:
-        risk: R̄.
-        penalty: P.
-        weight: λ.
-    """
+    """(R̄ + λ P) / max(λ, 1): divided by a large λ, so that the learning rate stays that of the risk (as in IRM)."""
     return (risk + weight * penalty) / max(weight, 1.0)
 
 

@@ -13,11 +13,7 @@ from graphshift.methods.grouped import Group, PenalisedEstimator, PenalisedMetho
 
 
 def variance_of_risks(risks: Tensor) -> Tensor:
-    """Var({R_g}), over G, not G − 1: what its Eq. 8 adds to the mean risk, times λ.
-
-    Args:
-        risks: of all groups, ``[G]``.
-    """
+    """Var({R_g}) of the risks ``[G]``, over G, not G − 1: what its Eq. 8 adds to the mean risk, times λ."""
     return risks.var(correction=0)
 
 

@@ -118,10 +118,8 @@ def train(
     if run is not None and (loaded := run.load()) is not None:
         tensors, note, rows = loaded
         if note.get("identity") != identity:
-            raise GraphshiftError(
-                f"{run.checkpoint}: belongs to a run with other settings or other data; give the same, or another "
-                "folder."
-            )
+            other = "belongs to a run with other settings or other data; give the same, or another folder."
+            raise GraphshiftError(f"{run.checkpoint}: {other}")
         try:
             method.load_state(with_prefix(tensors, "method."))
             for name, tracker in trackers.items():
@@ -129,9 +127,9 @@ def train(
             set_rng_state(with_prefix(tensors, "rng."), device)
             seconds = note["seconds"]
         except (KeyError, IndexError, RuntimeError) as error:
-            raise GraphshiftError(
-                f"{run.checkpoint}: does not fit this model ({' '.join(str(error).split())}); remove it to start again."
-            ) from None
+            why = " ".join(str(error).split())
+            message = f"{run.checkpoint}: does not fit this model ({why}); remove it to start again."
+            raise GraphshiftError(message) from None
     result: TrainingResult | None = None
     for listener in listeners:
         listener.on_start(epochs)
