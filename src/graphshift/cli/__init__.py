@@ -42,11 +42,8 @@ def main() -> None:
         # PyTorch has no class of its own for memory that the CPU cannot give.
         if isinstance(error, RuntimeError) and not re.search("(allocate|out of) memory", str(error)):
             raise
-        fail(
-            "this does not fit into memory; try --low-memory, fewer explorers or edits, or a smaller graph; "
-            "`fit --memory-limit SIZE` finds what would fit.",
-            2,
-        )
+        advice = "try --low-memory, fewer explorers or edits, or a smaller graph"
+        fail(f"this does not fit into memory; {advice}; `fit --memory-limit SIZE` finds what would fit.", 2)
 
 
 def _show_warning(message: Any, category: type[Warning], filename: str, *_: Any) -> None:

@@ -6,41 +6,32 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from graphshift.cli.options import DataDir, Force, Json, refuse_existing
 from graphshift.core.errors import GraphshiftError
 
 _DEFAULT_OUT = Path("bench-output")
+_ONLY = (
+    "run only this section (bars, curves, backbones, explorers) or part; may be repeated; a wrong name lists the parts"
+)
+_CHECK = (
+    "measure the limits of up to 100,000 nodes again and compare; ends with status 1 if one is over 25 % worse; writes "
+    "nothing without --out"
+)
 
 
 def bench(
-    quick: Annotated[bool, typer.Option("--quick", help="small sizes: a minute or two instead of twenty")] = False,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--only",
-            metavar="NAME",
-            help="run only this section (bars, curves, backbones, explorers) or part; may be repeated; a wrong name "
-            "lists the parts",
-        ),
-    ] = None,
+    quick: Annotated[bool, Option("--quick", help="small sizes: a minute or two instead of twenty")] = False,
+    only: Annotated[list[str] | None, Option(metavar="NAME", help=_ONLY)] = None,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="folder for tables and plots", show_default=str(_DEFAULT_OUT)),
+        Path | None, Option(metavar="DIR", help="folder for tables and plots", show_default=str(_DEFAULT_OUT))
     ] = None,
     threads: Annotated[
-        int | None, typer.Option("--threads", metavar="N", min=1, help="threads of torch", show_default="torch's own")
+        int | None, Option(metavar="N", min=1, help="threads of torch", show_default="torch's own")
     ] = None,
     data_dir: DataDir = None,
-    check: Annotated[
-        Path | None,
-        typer.Option(
-            "--check",
-            metavar="results.json",
-            help="measure the limits of up to 100,000 nodes again and compare; ends with status 1 if one is over 25 % "
-            "worse; writes nothing without --out",
-        ),
-    ] = None,
+    check: Annotated[Path | None, Option(metavar="results.json", help=_CHECK)] = None,
     force: Force = False,
     json_: Json = False,
 ) -> None:

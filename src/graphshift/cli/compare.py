@@ -9,15 +9,17 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from graphshift.cli.options import DataDir, Force, Json, Options, dataset_options, pairs, read_toml, toml_dataset
+from graphshift.cli import options as opts
+from graphshift.cli.options import pairs, read_toml
 from graphshift.core.declared import declared_names
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.registry import expected_one_of
 
 if TYPE_CHECKING:
-    from graphshift.studies import Arm, Summary
+    from graphshift.studies import Arm, Plan, Summary
+    from graphshift.studies.running import Study
 
 #: Settings that make arms or runs, and the options that give them.
 _BY_OPTION = {
@@ -29,103 +31,62 @@ _BY_OPTION = {
 }
 
 
-def _listed(package: str, what: str) -> str:
-    """Help for an option that takes several names: what they are, and which there are, without importing them."""
-    return f"{what}: {', '.join(names)}" if (names := declared_names(package)) else what
+def _listed(what: str, package: str, **about: Any) -> Any:
+    """An option that takes several names, with what there are in its help; nothing is imported for that."""
+    return Option(metavar="NAME,…", help=f"{what}: {', '.join(declared_names(package))}", **about)
+
+
+_Methods = Annotated[str, _listed("methods to compare", "graphshift.methods")]
+_Backbones = Annotated[
+    str | None, _listed("GNNs, each with every method", "graphshift.backbones", show_default="dataset's")
+]
+_Explorers = Annotated[str, _listed("explorers of eerm, each an arm of its own", "graphshift.explorers")]
+_ADAPT = "also score with the unlabelled test graphs in use: norm, prior, norm+prior"
 
 
 def compare(
-    dataset: Annotated[
-        str, typer.Argument(metavar="DATASET", help="a dataset's name, or a TOML file with tables of your own")
-    ],
+    dataset: opts.Dataset,
     *,
-    methods: Annotated[
-        str, typer.Option("--methods", metavar="NAME,…", help=_listed("graphshift.methods", "methods to compare"))
-    ] = "erm,eerm",
-    backbones: Annotated[
-        str | None,
-        typer.Option(
-            "--backbones",
-            metavar="NAME,…",
-            help=_listed("graphshift.backbones", "GNNs, each with every method"),
-            show_default="dataset's",
-        ),
-    ] = None,
-    explorers: Annotated[
-        str,
-        typer.Option(
-            "--explorers",
-            metavar="NAME,…",
-            help=_listed("graphshift.explorers", "explorers of eerm, each an arm of its own"),
-        ),
-    ] = "reinforce",
-    seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="final runs of each arm", min=1)] = 5,
+    methods: _Methods = "erm,eerm",
+    backbones: _Backbones = None,
+    explorers: _Explorers = "reinforce",
+    seeds: Annotated[int, Option(metavar="N", help="final runs of each arm", min=1)] = 5,
     data_seeds: Annotated[
-        int | None,
-        typer.Option(
-            "--data-seeds",
-            metavar="N",
-            help="data seeds (datasets that are made from a seed), each with all seeds",
-            min=1,
-        ),
+        int | None, Option(metavar="N", help="data seeds (datasets made from a seed), each with all seeds", min=1)
     ] = None,
-    tune: Annotated[
-        int, typer.Option("--tune", metavar="N", help="tuning trials of each arm; 0: no tuning", min=0)
-    ] = 24,
-    repeats: Annotated[
-        int, typer.Option("--repeats", metavar="N", help="seeds that each setting is tried with in tuning", min=1)
-    ] = 1,
+    tune: Annotated[int, Option(metavar="N", help="tuning trials of each arm; 0: no tuning", min=0)] = 24,
+    repeats: Annotated[int, Option(metavar="N", help="seeds that each setting is tried with in tuning", min=1)] = 1,
     space: Annotated[
-        Path | None,
-        typer.Option("--space", metavar="FILE.toml", help="your own search space", show_default="the paper's"),
+        Path | None, Option(metavar="FILE.toml", help="your own search space", show_default="the paper's")
     ] = None,
     selections: Annotated[
-        str,
-        typer.Option(
-            "--selections", metavar="RULE,…", help="rules that choose epoch and setting: val, explored, id_val, oracle"
-        ),
+        str, Option(metavar="RULE,…", help="rules that choose epoch and setting: val, explored, id_val, oracle")
     ] = "val",
-    in_domain: Annotated[
-        bool, typer.Option("--in-domain/--no-in-domain", help="also measure ERM trained on the test graphs' own labels")
-    ] = True,
-    adapt: Annotated[
-        str | None,
-        typer.Option(
-            "--adapt",
-            metavar="NAME,…",
-            help="also score with the unlabelled test graphs in use: norm, prior, norm+prior",
-        ),
-    ] = None,
+    in_domain: Annotated[bool, Option(help="also measure ERM trained on the test graphs' own labels")] = True,
+    adapt: Annotated[str | None, Option(metavar="NAME,…", help=_ADAPT)] = None,
     ensemble: Annotated[
-        int, typer.Option("--ensemble", metavar="N", min=1, help="also score the mean of N models that differ in seed")
+        int, Option(metavar="N", min=1, help="also score the mean of N models that differ in seed")
     ] = 1,
     shared: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="a setting that all arms share, as epochs=100"),
+        list[str] | None, Option("--set", metavar="NAME=VALUE", help="a setting that all arms share, as epochs=100")
     ] = None,
-    option: Options = None,
-    data_dir: DataDir = None,
-    workers: Annotated[int, typer.Option("--workers", metavar="N", help="fits at the same time", min=1)] = 1,
-    threads_per_worker: Annotated[
-        int | None,
-        typer.Option(
-            "--threads-per-worker", metavar="N", min=1, help="threads of each worker", show_default="cores / workers"
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="where to write", show_default="studies/DATASET")
-    ] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="run failed fits again")] = False,
-    force: Force = False,
-    json_: Json = False,
+    option: opts.Options = None,
+    data_dir: opts.DataDir = None,
+    workers: opts.Workers = 1,
+    threads_per_worker: opts.Threads = None,
+    out: Annotated[Path | None, Option(metavar="DIR", help="where to write", show_default="studies/DATASET")] = None,
+    retry_failed: opts.RetryFailed = False,
+    force: opts.Force = False,
+    json_: opts.Json = False,
 ) -> None:
     """Tune every arm with the same budget, run it with fresh seeds, and compare it with ERM in pairs.
 
     The same command resumes a study that was stopped. Test labels are never used for selection, unless you ask for the
     rule `oracle`.
     """
-    from graphshift.studies import RULES, Plan, run_study
-    from graphshift.training.loop import Interrupted
+    from graphshift.core.progress import error_console
+    from graphshift.report.study_report import write_report
+    from graphshift.studies import RULES, Plan
 
     common: dict[str, Any] = {}
     options: dict[str, Any] = {}
@@ -135,38 +96,14 @@ def compare(
     arms = _arms(methods, backbones, explorers, common, space)
     if space is not None and tune == 0:
         raise GraphshiftError("--space: with --tune 0 nothing is tuned; leave one of them out.")
-    plan = Plan(
-        dataset,
-        arms,
-        range(seeds),
-        options | dataset_options(dataset, option, data_dir),
-        None if data_seeds is None else range(data_seeds),
-        trials=tune,
-        repeats=repeats,
-        selections=_names(selections, RULES, "--selections"),
-        in_domain=in_domain,
-        adapt=[] if adapt is None else [way.strip() for way in adapt.split(",")],
-        ensemble=ensemble,
-    )
+    options |= opts.dataset_options(dataset, option, data_dir)
+    drawn = None if data_seeds is None else range(data_seeds)
+    rules = _names(selections, RULES, "--selections")
+    ways = [] if adapt is None else [way.strip() for way in adapt.split(",")]
+    scored: dict[str, Any] = {"selections": rules, "in_domain": in_domain, "adapt": ways, "ensemble": ensemble}
+    plan = Plan(dataset, arms, range(seeds), options, drawn, trials=tune, repeats=repeats, **scored)
     folder = out or Path("studies") / plan.dataset
-    command = ["graphshift", *sys.argv[1:]]
-    try:
-        study = run_study(
-            plan,
-            folder,
-            workers=workers,
-            threads=threads_per_worker,
-            force=force,
-            retry_failed=retry_failed,
-            progress=True,
-            command=command,
-        )
-    except Interrupted as error:
-        again = shlex.join(word for word in command if word != "--force")  # which would start anew
-        raise Interrupted(f"{error} Resume with: {again}") from None
-    from graphshift.core.progress import error_console
-    from graphshift.report.study_report import write_report
-
+    study = run_or_resume(plan, folder, workers, force, threads=threads_per_worker, retry_failed=retry_failed)
     with error_console().status("writing tables, figures and the page …"):
         write_report(study, folder)
     failed = study.summary.failed
@@ -176,6 +113,19 @@ def compare(
         print(json.dumps(study.summary.to_json(), indent=2, ensure_ascii=False))
         return
     _show(study.summary, folder)
+
+
+def run_or_resume(plan: Plan, folder: Path, workers: int, force: bool, **how: Any) -> Study:
+    """Runs a study with a progress bar; an interruption says which command resumes it."""
+    from graphshift.studies import run_study
+    from graphshift.training.loop import Interrupted
+
+    command = ["graphshift", *sys.argv[1:]]
+    try:
+        return run_study(plan, folder, workers=workers, force=force, progress=True, command=command, **how)
+    except Interrupted as error:
+        again = shlex.join(word for word in command if word != "--force")  # which would start anew
+        raise Interrupted(f"{error} Resume with: {again}") from None
 
 
 def _arms(
@@ -200,7 +150,7 @@ def toml_study(path: Path, instead: Mapping[str, str]) -> tuple[str, dict[str, A
         instead: the settings that make arms or runs, and what to give for them; what is not to be given is empty.
     """
     content = read_toml(path)
-    name, options = toml_dataset(content, path)
+    name, options = opts.toml_dataset(content, path)
     unused = [setting for setting in content if setting in instead]
     for setting in unused:
         del content[setting]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from graphshift.cli.options import DataDir, Force, Json, Options, dataset_options, refuse_existing
 from graphshift.core.errors import GraphshiftError
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
     from graphshift.data.dataset import ShiftDataset
     from graphshift.datasets import Entry
 
-
 data_app = typer.Typer(name="data", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="a dataset; `graphshift data list` lists them")]
+Name = Annotated[str, Argument(metavar="NAME", help="a dataset; `graphshift data list` lists them")]
 
 _BAR_AFTER = 2.0  # seconds
 _FEW_CLASSES = 6  # whose shares fit into a table
@@ -35,18 +35,12 @@ def list_(data_dir: DataDir = None, json_: Json = False) -> None:
     from graphshift.report.tables import print_table
 
     folder = data_directory(data_dir)
-    rows = [
-        {
-            "dataset": e.name,
-            "shift": e.shift,
-            "summary": e.summary,
-            "origin": e.origin,
-            "files": len(e.sources),
-            "present": sum((folder / source.path).is_file() for source in e.sources),
-        }
-        for e in DATASETS.values()
-        if e.summary
-    ]
+    rows = []
+    for e in DATASETS.values():
+        if e.summary:
+            present = sum((folder / source.path).is_file() for source in e.sources)
+            about = {"dataset": e.name, "shift": e.shift, "summary": e.summary, "origin": e.origin}
+            rows.append(about | {"files": len(e.sources), "present": present})
     if json_:
         _print_json({"data_dir": str(folder), "datasets": rows})
         return
@@ -62,12 +56,9 @@ def info(
     name: Name,
     option: Options = None,
     data_dir: DataDir = None,
-    figure: Annotated[
-        Path | None, typer.Option("--figure", metavar="FILE.png", help="draw the dataset into this file")
-    ] = None,
+    figure: Annotated[Path | None, Option(metavar="FILE.png", help="draw the dataset into this file")] = None,
     kind: Annotated[
-        str | None,
-        typer.Option("--kind", metavar="overview|sizes|rates|tsne", help="which figure; default: the dataset's own"),
+        str | None, Option(metavar="overview|sizes|rates|tsne", help="which figure; default: the dataset's own")
     ] = None,
     force: Force = False,
     json_: Json = False,
@@ -90,17 +81,9 @@ def info(
 
         draw_dataset(data, rows, figure, kind=kind or about.figure)
     if json_:
-        _print_json(
-            {
-                "dataset": name,
-                "shift": about.shift,
-                "origin": about.origin,
-                "task": data.task.kind,
-                "classes": data.task.num_classes,
-                "metric": data.task.metric,
-                "environments": rows,
-            }
-        )
+        task = {"task": data.task.kind, "classes": data.task.num_classes, "metric": data.task.metric}
+        origin = {"dataset": name, "shift": about.shift, "origin": about.origin}
+        _print_json(origin | task | {"environments": rows})
         return
     _show_statistics(about, data, rows)
     if figure is not None:
@@ -115,11 +98,8 @@ def verify(name: Name, data_dir: DataDir = None, json_: Json = False) -> None:
 
     sources = _entry(name).sources
     rows = verify_files(name, sources, data_dir)
-    bad = [
-        f"  {row['path']}: {'not what its authors publish' if row['present'] else 'missing'}"
-        for row in rows
-        if not row["present"] or row["sha256"] == "wrong"
-    ]
+    wrong = [row for row in rows if not row["present"] or row["sha256"] == "wrong"]
+    bad = [f"  {row['path']}: {'not what its authors publish' if row['present'] else 'missing'}" for row in wrong]
     if json_:
         _print_json({"dataset": name, "ok": not bad, "files": rows})
     elif not rows:
@@ -156,10 +136,10 @@ def fetch(name: Name, data_dir: DataDir = None, json_: Json = False) -> None:
 @data_app.command()
 def make(
     name: Name,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="where to write nodes.csv and edges.csv")],
+    out: Annotated[Path, Option(metavar="DIR", help="where to write nodes.csv and edges.csv")],
     option: Options = None,
     data_dir: DataDir = None,
-    max_mb: Annotated[int, typer.Option("--max-mb", metavar="N", help="refuse larger tables")] = 500,
+    max_mb: Annotated[int, Option(metavar="N", help="refuse larger tables")] = 500,
     force: Force = False,
     json_: Json = False,
 ) -> None:
@@ -218,55 +198,31 @@ def _show_statistics(about: Entry, data: ShiftDataset, rows: list[dict[str, Any]
     kind = f"{task.kind}, {task.num_classes} classes" if task.is_classification else task.kind
     print(f"{about.name}: {about.summary}")
     print(f"{about.shift} shift · {kind} · {task.metric} · {rows[0]['features']:,} features · {about.origin}\n")
-    graph = [
-        [
-            row["role"],
-            row["environment"],
-            f"{row['nodes']:,}",
-            f"{row['edges']:,}",
-            f"{row['density']:.4f}",
-            f"{row['average_degree']:.1f}",
-            f"{row['maximum_degree']:,}",
-            f"{row['isolated']:,}",
-            _percent(row["homophily"]),
-        ]
-        for row in rows
-    ]
     edges = "directed edges" if any(row["directed"] for row in rows) else "edges"
-    print_table(
-        "graphs",
-        [
-            "role",
-            "environment",
-            "nodes",
-            edges,
-            "density",
-            "average degree",
-            "max. degree",
-            "isolated",
-            "homophily (%)",
-        ],
-        graph,
-    )
-    binary, few = task.kind == "binary", 2 < task.num_classes <= _FEW_CLASSES
-    labels = [
-        [
-            row["role"],
-            row["environment"],
-            "–" if row["classes"] is None else row["classes"],
-            f"{row['counted']:,}",
-            _percent(row["label_rate"]),
-            _percent(row["positive_rate"] if binary else row["majority"]),
-            f"{100 * row['feature_filling']:.2f}",
-            "–" if row["feature_shift"] is None else f"{row['feature_shift']:.3f}",
-            *([" ".join(f"{100 * share:.0f}" for share in row["class_shares"])] if few else []),
-        ]
-        for row in rows
-    ]
-    columns = ["role", "environment", "classes", "counted", "label rate (%)"]
-    columns += ["positive (%)" if binary else "largest class (%)", "x filled (%)", "x shift"]
+    graph: dict[str, Callable[[Any], Any]] = {
+        "nodes": lambda row: f"{row['nodes']:,}",
+        edges: lambda row: f"{row['edges']:,}",
+        "density": lambda row: f"{row['density']:.4f}",
+        "average degree": lambda row: f"{row['average_degree']:.1f}",
+        "max. degree": lambda row: f"{row['maximum_degree']:,}",
+        "isolated": lambda row: f"{row['isolated']:,}",
+        "homophily (%)": lambda row: _percent(row["homophily"]),
+    }
+    share, title = ("positive_rate", "positive (%)") if task.kind == "binary" else ("majority", "largest class (%)")
+    labels: dict[str, Callable[[Any], Any]] = {
+        "classes": lambda row: "–" if row["classes"] is None else row["classes"],
+        "counted": lambda row: f"{row['counted']:,}",
+        "label rate (%)": lambda row: _percent(row["label_rate"]),
+        title: lambda row: _percent(row[share]),
+        "x filled (%)": lambda row: f"{100 * row['feature_filling']:.2f}",
+        "x shift": lambda row: "–" if row["feature_shift"] is None else f"{row['feature_shift']:.3f}",
+    }
+    if 2 < task.num_classes <= _FEW_CLASSES:
+        labels["class shares (%)"] = lambda row: " ".join(f"{100 * one:.0f}" for one in row["class_shares"])
     note = f"note: {about.note}" if about.note else ""
-    print_table("labels and features", columns + ["class shares (%)"] * few, labels, note=note)
+    for heading, columns, below in (("graphs", graph, ""), ("labels and features", labels, note)):
+        table = [[row["role"], row["environment"], *(show(row) for show in columns.values())] for row in rows]
+        print_table(heading, ["role", "environment", *columns], table, note=below)
 
 
 @contextmanager

@@ -8,34 +8,34 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from graphshift.cli.flags import check_owners, given_settings, with_settings
-from graphshift.cli.options import DataDir, Force, Json, MemoryLimit, Options, dataset_options, read_toml, toml_dataset
+from graphshift.cli.options import DataDir, Force, Json, Options, dataset_options, read_toml, toml_dataset
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
     from graphshift.fitting.fit import FitRequest
 
 
+_LIMIT = "what the process may hold, as 4GB: EERM takes its low-memory mode if it has to"
+
+
 @with_settings
 def fit(
     dataset: Annotated[
-        str | None, typer.Argument(metavar="DATASET", help="a dataset's name, or a TOML file with settings")
+        str | None, Argument(metavar="DATASET", help="a dataset's name, or a TOML file with settings")
     ] = None,
     *,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="where to write; default runs/…")] = None,
+    out: Annotated[Path | None, Option(metavar="DIR", help="where to write; default runs/…")] = None,
     option: Options = None,
     data_dir: DataDir = None,
-    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
+    resume: Annotated[bool, Option("--resume", help="go on with the run in --out")] = False,
     force: Force = False,
-    checkpoint_every: Annotated[
-        float, typer.Option("--checkpoint-every", metavar="S", help="seconds between checkpoints", min=0.0)
-    ] = 30.0,
-    memory_limit: MemoryLimit = None,
+    checkpoint_every: Annotated[float, Option(metavar="S", help="seconds between checkpoints", min=0.0)] = 30.0,
+    memory_limit: Annotated[str | None, Option(metavar="SIZE", help=_LIMIT, show_default=False)] = None,
     ensemble: Annotated[
-        int | None,
-        typer.Option("--ensemble", metavar="N", min=2, help="train N with consecutive seeds; their mean predicts"),
+        int | None, Option(metavar="N", min=2, help="train N with consecutive seeds; their mean predicts")
     ] = None,
     json_: Json = False,
     **settings: Any,
@@ -61,19 +61,19 @@ def fit(
     named = [request.given.get("method", "eerm"), request.given.get("backbone"), request.given.get("seed", 0)]
     named += [f"ensemble{ensemble}"] if ensemble else []
     folder = out or Path("runs") / "-".join([request.dataset, *(str(part) for part in named if part is not None)])
-    how: dict[str, Any] = {
-        "force": force,
-        "resume": resume,
-        "checkpoint_every": checkpoint_every,
-        "progress": not json_,
-    }
+    how: dict[str, Any] = {"force": force, "resume": resume, "memory_limit": limit, "progress": not json_}
+    how["checkpoint_every"] = checkpoint_every
     try:
-        if ensemble is not None:
-            _show_ensemble(fit_ensemble(request, folder, ensemble, memory_limit=limit, **how), folder, json_)
+        if ensemble is None:
+            result = fit_in_folder(request, folder, **how)
         else:
-            _show_result(fit_in_folder(request, folder, memory_limit=limit, **how), folder, json_)
+            result = fit_ensemble(request, folder, ensemble, **how)
     except Interrupted as error:
         raise Interrupted(f"{error} Go on with: graphshift fit --out {folder} --resume") from None
+    if json_:
+        print(json.dumps(result, indent=2))
+    else:
+        _show(result, folder)
 
 
 def _request(dataset: str, given: dict[str, Any], option: list[str] | None, data_dir: Path | None) -> FitRequest:
@@ -121,56 +121,29 @@ def _resumed_request(
     return FitRequest(name, options | dataset_options(name, option, data_dir), filed | given)
 
 
-def _show_result(result: dict[str, Any], folder: Path, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(result, indent=2))
-        return
+def _show(result: dict[str, Any], folder: Path) -> None:
     from graphshift.data.metrics import METRICS
     from graphshift.report.tables import print_table, show_score
 
-    metric = result["metric"]
-    rows = [
-        [name, show_score(value, metric), show_score(result["majority"].get(name), "accuracy")]
-        for name, value in result["tests"].items()
-    ]
+    metric, tests, members = result["metric"], result["tests"], result.get("members")
+    title = f"{result['dataset']} · {result['method'].upper()} · {result['backbone']}"
+    if members is None:
+        title, beside, last = f"{title} · seed {result['seed']}", "largest class (%)", ""
+        second = {name: show_score(result["majority"].get(name), "accuracy") for name in tests}
+        note = (
+            f"epoch {result['best_epoch']} by {result['selection']} ({show_score(result['selection_score'], metric)}), "
+            f"{result['seconds']:.1f} s ({result['seconds_per_epoch']:.3f} s an epoch), "
+            f"{result['peak_rss_mb'] or 0:.0f} MB (estimated {result.get('estimated_mb') or 0:.0f})"
+        )
+    else:
+        title, beside = f"{title} · ensemble of {result['ensemble']}", "a member alone, mean"
+        second = {name: show_score(fmean(member["tests"][name] for member in members), metric) for name in tests}
+        last = show_score(fmean(fmean(member["tests"].values()) for member in members), metric) if tests else ""
+        note = f"epochs by {result['selection']}, {result['seconds']:.1f} s"
+    rows = [[name, show_score(value, metric), second[name]] for name, value in tests.items()]
     if rows:
-        rows.append(["mean", show_score(fmean(result["tests"].values()), metric), ""])
-    print_table(
-        f"{result['dataset']} · {result['method'].upper()} · {result['backbone']} · seed {result['seed']}",
-        ["test environment", METRICS.find(metric).title, "largest class (%)"],
-        rows,
-        note=f"epoch {result['best_epoch']} by {result['selection']} "
-        f"({show_score(result['selection_score'], metric)}), {result['seconds']:.1f} s "
-        f"({result['seconds_per_epoch']:.3f} s an epoch), {result['peak_rss_mb'] or 0:.0f} MB "
-        f"(estimated {result.get('estimated_mb') or 0:.0f})",
-    )
+        rows.append(["mean", show_score(fmean(tests.values()), metric), last])
+    print_table(title, ["test environment", METRICS.find(metric).title, beside], rows, note=note)
     print(f"written to {folder}")
-    if result["selection"] == "oracle":
+    if members is None and result["selection"] == "oracle":
         print("selection 'oracle' chose the epoch on the tests: an upper bound, not a result to compare with.")
-
-
-def _show_ensemble(result: dict[str, Any], folder: Path, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(result, indent=2))
-        return
-    from graphshift.data.metrics import METRICS
-    from graphshift.report.tables import print_table, show_score
-
-    metric, members = result["metric"], result["members"]
-    rows = []
-    for name, value in result["tests"].items():
-        alone = fmean(member["tests"][name] for member in members)
-        rows.append([name, show_score(value, metric), show_score(alone, metric)])
-    if rows:
-        means = [
-            fmean(scores)
-            for scores in (result["tests"].values(), [fmean(member["tests"].values()) for member in members])
-        ]
-        rows.append(["mean", *(show_score(mean, metric) for mean in means)])
-    print_table(
-        f"{result['dataset']} · {result['method'].upper()} · {result['backbone']} · ensemble of {result['ensemble']}",
-        ["test environment", METRICS.find(metric).title, "a member alone, mean"],
-        rows,
-        note=f"epochs by {result['selection']}, {result['seconds']:.1f} s",
-    )
-    print(f"written to {folder}")

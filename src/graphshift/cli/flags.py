@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any
 
@@ -66,11 +66,9 @@ def flags() -> dict[str, Flag]:
     for name, about in common.items():
         found[name] = Flag(name, about, common_types[name], tuple(methods), True)
     for method, (hparams, types) in methods.items():
-        for name, about in hparams.items():
-            if name not in common:
-                owners = (*found[name].owners, method) if name in found else (method,)
-                known = found.get(name)
-                found[name] = Flag(name, known.about if known else about, types[name], owners, False)
+        for name in (name for name in hparams if name not in common):
+            known = found.get(name, Flag(name, hparams[name], types[name], (), False))
+            found[name] = replace(known, owners=(*known.owners, method))
     return found
 
 
@@ -97,13 +95,12 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command an option for ``method`` and for every hyper-parameter."""
     signature = inspect.signature(command, eval_str=True)
     parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    method = typer.Option(
-        "--method",
-        metavar="|".join(names_of("method")),
-        help="what to train with",
-        show_default="eerm",
-        rich_help_panel="Training",
-    )
+    known: dict[str, Any] = {
+        "metavar": "|".join(names_of("method")),
+        "show_default": "eerm",
+        "rich_help_panel": "Training",
+    }
+    method = typer.Option("--method", help="what to train with", **known)
     parameters.append(_parameter("method", Annotated[str | None, method]))
     parameters += [_parameter(flag.name, _annotation(flag)) for flag in flags().values()]
     for old in RENAMED:

@@ -7,7 +7,7 @@ import typing
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from graphshift.core.errors import GraphshiftError
 
@@ -15,25 +15,18 @@ if typing.TYPE_CHECKING:
     from graphshift.data.dataset import ShiftDataset
 
 
+Dataset = Annotated[str, Argument(metavar="DATASET", help="a dataset's name, or a TOML file with tables of your own")]
 Options = Annotated[
-    list[str] | None,
-    typer.Option("--option", "-o", metavar="NAME=VALUE", help="an option of the dataset, as nodes=500"),
+    list[str] | None, Option("--option", "-o", metavar="NAME=VALUE", help="an option of the dataset, as nodes=500")
 ]
-DataDir = Annotated[
-    Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="where the raw files of datasets are", show_default=False),
+DataDir = Annotated[Path | None, Option(metavar="DIR", help="where the raw files of datasets are", show_default=False)]
+Json = Annotated[bool, Option("--json", help="print JSON instead of a table")]
+Force = Annotated[bool, Option("--force", help="replace what is there")]
+Workers = Annotated[int, Option(metavar="N", help="fits at the same time", min=1)]
+Threads = Annotated[
+    int | None, Option(metavar="N", min=1, help="threads of each worker", show_default="cores / workers")
 ]
-Json = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
-MemoryLimit = Annotated[
-    str | None,
-    typer.Option(
-        "--memory-limit",
-        metavar="SIZE",
-        show_default=False,
-        help="what the process may hold, as 4GB: EERM takes its low-memory mode if it has to",
-    ),
-]
-Force = Annotated[bool, typer.Option("--force", help="replace what is there")]
+RetryFailed = Annotated[bool, Option("--retry-failed", help="run failed fits again")]
 
 
 def pairs(items: list[str] | None, flag: str) -> dict[str, Any]:
@@ -51,7 +44,7 @@ def pairs(items: list[str] | None, flag: str) -> dict[str, Any]:
 
 
 def dataset_options(dataset: str, items: list[str] | None, data_dir: Path | None) -> dict[str, Any]:
-    """The dataset\'s options from --option and --data-dir."""
+    """The dataset's options from --option and --data-dir."""
     options = pairs(items, "--option")
     if data_dir is not None:
         from graphshift.datasets import DATASETS
@@ -90,14 +83,12 @@ def load_dataset(dataset: str, items: list[str] | None, data_dir: Path | None) -
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Reads a TOML file."""
+    from graphshift.core.storage import read_text
+
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise GraphshiftError(f"{path}: there is no such file.") from None
+        return tomllib.loads(read_text(path))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise GraphshiftError(f"{path}: this is not TOML: {error}.") from None
-    except OSError as error:
-        raise GraphshiftError(f"{path}: cannot be read: {error.strerror}.") from None
 
 
 def refuse_existing(path: Path, force: bool) -> None:

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from graphshift.cli.compare import toml_study
+from graphshift.cli.compare import run_or_resume, toml_study
 from graphshift.cli.flags import flags
-from graphshift.cli.options import DataDir, Force, Json, Options, dataset_options
+from graphshift.cli.options import DataDir, Dataset, Force, Json, Options, Workers, dataset_options
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
@@ -28,17 +28,13 @@ _UNITS = {"": 60.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
 def recommend(
-    dataset: Annotated[
-        str, typer.Argument(metavar="DATASET", help="a dataset's name, or a TOML file with tables of your own")
-    ],
+    dataset: Dataset,
     *,
-    budget: Annotated[str, typer.Option("--budget", metavar="TIME", help="how long it may take: 90s, 20m, 2h")] = "20m",
+    budget: Annotated[str, Option(metavar="TIME", help="how long it may take: 90s, 20m, 2h")] = "20m",
     option: Options = None,
     data_dir: DataDir = None,
-    workers: Annotated[int, typer.Option("--workers", metavar="N", help="fits at the same time", min=1)] = 1,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="where to write", show_default="recommend/DATASET")
-    ] = None,
+    workers: Workers = 1,
+    out: Annotated[Path | None, Option(metavar="DIR", help="where to write", show_default="recommend/DATASET")] = None,
     force: Force = False,
     json_: Json = False,
 ) -> None:
@@ -47,10 +43,9 @@ def recommend(
     Arms are compared on the validation environments. Test scores are shown; test labels are never used for selection.
     """
     from graphshift.report.study_report import write_report
-    from graphshift.studies import recommending, run_study
+    from graphshift.studies import recommending
     from graphshift.studies.pool import cores
     from graphshift.studies.resolved import load_data, resolve
-    from graphshift.training.loop import Interrupted
 
     seconds = _seconds(budget)
     options: dict[str, Any] = {}
@@ -72,19 +67,12 @@ def recommend(
         times = recommending.seconds_an_epoch(trial, data, max(1, cores() // workers))
         size = recommending.chosen_size(times, epochs, seconds, workers, 2 if data.val else 1)
     else:
-        print(
-            f"{folder} holds a comparison: its size is kept, whatever the --budget; --force starts anew",
-            file=sys.stderr,
-        )
+        kept = f"{folder} holds a comparison: its size is kept, whatever the --budget; --force starts anew"
+        print(kept, file=sys.stderr)
     plan = recommending.plan_of(dataset, options, data, size, common)
     each = f"{size.trials} trials and {size.seeds} seeds each, {size.epochs} epochs a fit"
     print(f"{len(plan.arms)} arms, {each}", file=sys.stderr)
-    command = ["graphshift", *sys.argv[1:]]
-    try:
-        study = run_study(plan, folder, workers=workers, force=force, progress=True, command=command)
-    except Interrupted as error:
-        again = shlex.join(word for word in command if word != "--force")
-        raise Interrupted(f"{error} Resume with: {again}") from None
+    study = run_or_resume(plan, folder, workers, force)
     write_report(study, folder)
     found = {name: recommending.recommend(study, name) for name in recommending.criteria(study)}
     lines = {name: fit_command(given, one.settings, option, data_dir) for name, one in found.items()}
@@ -117,9 +105,8 @@ def _kept_size(folder: Path) -> Size | None:
         epochs = plan["arms"][0]["settings"]["epochs"]
         return Size(len(plan["seeds"]), plan["trials"], epochs)
     except (KeyError, TypeError, IndexError):
-        raise GraphshiftError(
-            f"{folder}: holds another study; choose another --out, or replace it (--force)."
-        ) from None
+        message = f"{folder}: holds another study; choose another --out, or replace it (--force)."
+        raise GraphshiftError(message) from None
 
 
 def fit_command(dataset: str, settings: Any, option: list[str] | None, data_dir: Path | None) -> str:
@@ -150,11 +137,7 @@ def _show(
     from graphshift.studies.statistics import spread
 
     summary, metric, simplest = study.summary, study.summary.metric, study.plan.arms[0].name
-    heads = {
-        "val": "validation",
-        "adversarial_val": "after adversarial edits",
-        "selection_score": "held-out training nodes",
-    }
+    heads = {"val": "validation", "adversarial_val": "after adversarial edits"}
     tuned = f"{size.trials} trials of tuning for each" if size.trials else "no tuning: it needs a larger --budget"
     for name, one in found.items():
         against, rows = differences(study, name), study.rows(RULES[name])
@@ -171,7 +154,13 @@ def _show(
             "Test labels were not used for selection."
         )
         title = f"{summary.dataset}: {METRICS.find(metric).title}, epoch and setting chosen by {RULES[name]}"
-        columns = ["arm", heads[name], f"against {simplest} (95 %)", "mean test", "worst test"]
+        columns = [
+            "arm",
+            heads.get(name, "held-out training nodes"),
+            f"against {simplest} (95 %)",
+            "mean test",
+            "worst test",
+        ]
         print_table(title, columns, table, note=note)
         print(f"{CRITERIA[name]}, use {one.reason}.")
         print(f"  {lines[name]}\n")

@@ -6,27 +6,21 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from graphshift.cli.options import Force, Json, refuse_existing
 
+_SIGMAS, _BETAS = [0.5, 1.0, 2.0], [1.0, 0.01]
+
 
 def toy(
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.png", help="draw the loss surfaces into this file")
-    ] = None,
-    nodes: Annotated[int, typer.Option("--nodes", metavar="N", help="nodes of the random graph")] = 2000,
-    environments: Annotated[int, typer.Option("--environments", metavar="N", help="draws of ε")] = 1000,
-    repeats: Annotated[int, typer.Option("--repeats", metavar="N", help="repetitions, for standard errors")] = 20,
-    sigma: Annotated[
-        list[float] | None,
-        typer.Option("--sigma", metavar="X", help="standard deviation of ε; may be repeated", show_default="0.5, 1, 2"),
-    ] = None,
-    beta: Annotated[
-        list[float] | None,
-        typer.Option("--beta", metavar="X", help="β of EERM; may be repeated", show_default="1, 0.01"),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="seed of everything random")] = 0,
+    out: Annotated[Path | None, Option(metavar="FILE.png", help="draw the loss surfaces into this file")] = None,
+    nodes: Annotated[int, Option(metavar="N", help="nodes of the random graph")] = 2000,
+    environments: Annotated[int, Option(metavar="N", help="draws of ε")] = 1000,
+    repeats: Annotated[int, Option(metavar="N", help="repetitions, for standard errors")] = 20,
+    sigma: Annotated[list[float], Option(metavar="X", help="standard deviation of ε; may be repeated")] = _SIGMAS,
+    beta: Annotated[list[float], Option(metavar="X", help="β of EERM; may be repeated")] = _BETAS,
+    seed: Annotated[int, Option(metavar="N", help="seed of everything random")] = 0,
     force: Force = False,
     json_: Json = False,
 ) -> None:
@@ -40,9 +34,7 @@ def toy(
     if out is not None:
         refuse_existing(out, force)
         require_extra("matplotlib", "--out")
-    result = run_toy(
-        nodes, environments, tuple(sigma or (0.5, 1.0, 2.0)), tuple(beta or (1.0, 0.01)), seed=seed, repeats=repeats
-    )
+    result = run_toy(nodes, environments, tuple(sigma), tuple(beta), seed=seed, repeats=repeats)
     if out is not None:
         draw_toy(result, out)
     if json_:
@@ -58,12 +50,10 @@ def toy(
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="folder for tables and figures")] = Path(
-        "demo-output"
-    ),
-    seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="number of data and training seeds", min=2)] = 5,
-    nodes: Annotated[int, typer.Option("--nodes", metavar="N", help="nodes of each graph", min=60)] = 1000,
-    epochs: Annotated[int, typer.Option("--epochs", metavar="N", help="epochs of each fit", min=1)] = 200,
+    out: Annotated[Path, Option(metavar="DIR", help="folder for tables and figures")] = Path("demo-output"),
+    seeds: Annotated[int, Option(metavar="N", help="number of data and training seeds", min=2)] = 5,
+    nodes: Annotated[int, Option(metavar="N", help="nodes of each graph", min=60)] = 1000,
+    epochs: Annotated[int, Option(metavar="N", help="epochs of each fit", min=1)] = 200,
     force: Force = False,
     json_: Json = False,
 ) -> None:

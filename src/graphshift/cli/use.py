@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from graphshift.cli.options import DataDir, Force, Json, Options, load_dataset, refuse_existing
 
 Adapt = Annotated[
-    str | None,
-    typer.Option("--adapt", metavar="norm|prior|norm+prior", help="adapt the model to each graph without its labels"),
+    str | None, Option(metavar="norm|prior|norm+prior", help="adapt the model to each graph without its labels")
 ]
+Model = Annotated[Path, Argument(metavar="MODEL", help="the folder of a model or of a run")]
 
 
 def _model_folder(model: Path) -> Path:
@@ -23,8 +23,8 @@ def _model_folder(model: Path) -> Path:
 
 
 def score(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="the folder of a model or of a run")],
-    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="a dataset's name or a TOML file")],
+    model: Model,
+    dataset: Annotated[str, Argument(metavar="DATASET", help="a dataset's name or a TOML file")],
     adapt: Adapt = None,
     option: Options = None,
     data_dir: DataDir = None,
@@ -54,13 +54,13 @@ def score(
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="the folder of a model or of a run")],
+    model: Model,
     dataset: Annotated[
-        str, typer.Argument(metavar="DATASET|NODES", help="a dataset's name, a TOML file, or a table of nodes")
+        str, Argument(metavar="DATASET|NODES", help="a dataset's name, a TOML file, or a table of nodes")
     ],
-    edges: Annotated[Path | None, typer.Argument(metavar="[EDGES]", help="after NODES: a table of edges")] = None,
+    edges: Annotated[Path | None, Argument(metavar="[EDGES]", help="after NODES: a table of edges")] = None,
     *,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.csv", help="the file to write")],
+    out: Annotated[Path, Option(metavar="FILE.csv", help="the file to write")],
     adapt: Adapt = None,
     option: Options = None,
     data_dir: DataDir = None,
@@ -77,18 +77,17 @@ def predict(
     if edges is not None:
         table = table_predictions(loaded, folder, Path(dataset), edges, adapt=adapt)
     else:
-        data = load_dataset(dataset, option, data_dir)
-        table = prediction_table(loaded, data, adapt=adapt)
+        table = prediction_table(loaded, load_dataset(dataset, option, data_dir), adapt=adapt)
     write_table(table, out)
     count = len(table)
     print(json.dumps({"written": str(out), "nodes": count}) if json_ else f"{count:,} predictions written to {out}")
 
 
 def init(
-    nodes: Annotated[Path, typer.Argument(metavar="NODES", help="your table of nodes, CSV or Parquet")],
-    edges: Annotated[Path, typer.Argument(metavar="EDGES", help="your table of edges, CSV or Parquet")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.toml", help="the file to write")] = Path("my.toml"),
-    separator: Annotated[str, typer.Option("--separator", metavar="C", help="between the fields of a CSV file")] = ",",
+    nodes: Annotated[Path, Argument(metavar="NODES", help="your table of nodes, CSV or Parquet")],
+    edges: Annotated[Path, Argument(metavar="EDGES", help="your table of edges, CSV or Parquet")],
+    out: Annotated[Path, Option(metavar="FILE.toml", help="the file to write")] = Path("my.toml"),
+    separator: Annotated[str, Option(metavar="C", help="between the fields of a CSV file")] = ",",
     force: Force = False,
 ) -> None:
     """Guess the columns of your tables and write a commented TOML file for `graphshift fit`."""

@@ -13,12 +13,7 @@ from graphshift.core.errors import GraphshiftError
 def check_types(where: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
     """Refuses an option whose type is not that of the function's parameter, where this is int, float or bool.
 
-    Parameters that may be None take it.
-
-    Args:
-        where: what to put before the message.
-        function: whose parameters they are.
-        options: values by name; a name that the function does not know is left to it.
+    Parameters that may be None take it. A name that the function does not know is left to it.
     """
     parameters = inspect.signature(function).parameters
     for name, value in options.items():

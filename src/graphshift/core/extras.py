@@ -11,12 +11,7 @@ EXTRAS = {"matplotlib": "plots", "optuna": "tune", "pyarrow": "parquet", "lightn
 
 
 def require_extra(package: str, what: str) -> None:
-    """Imports an optional package, or says how to install it.
-
-    Args:
-        package: a name from :data:`EXTRAS`.
-        what: what needs it, such as ``"drawing figures"``.
-    """
+    """Imports a package of :data:`EXTRAS`, or says how to install it; ``what`` needs it: ``"drawing figures"``, say."""
     if (message := missing_extra(package, what)) is not None:
         raise GraphshiftError(message)
 

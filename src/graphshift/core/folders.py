@@ -97,9 +97,8 @@ class OwnedFolder:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise GraphshiftError(
-                    f"{self.path}: another process is writing there; wait for it, or choose another --out."
-                ) from None
+                busy = "another process is writing there; wait for it, or choose another --out."
+                raise GraphshiftError(f"{self.path}: {busy}") from None
             yield
         except BaseException:
             if made and not any(self.path.iterdir()):  # nothing came of it: leave nothing
@@ -110,14 +109,7 @@ class OwnedFolder:
 
 
 def differences(there: Any, here: Mapping[str, Any], *, where: str, prefix: str = "") -> list[str]:
-    """Which fields of two configurations differ, and how.
-
-    Args:
-        there: what a file holds.
-        here: what was asked for.
-        where: the name of the file.
-        prefix: of the names of fields.
-    """
+    """Which fields differ between what the file ``where`` holds and what was asked for, and how."""
     if not isinstance(there, dict):
         return [f"{prefix.rstrip('.') or where} is damaged"]
     found = []

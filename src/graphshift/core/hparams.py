@@ -23,19 +23,11 @@ RENAMED = {"explorers": "views"}
 
 
 def refuse_renamed(given: Mapping[str, Any], *, where: str = "", spelled: str = "{}") -> None:
-    """An old name is answered with what to write now.
-
-    Args:
-        given: values by name.
-        where: what to put before the message.
-        spelled: how names are written there, such as ``"--{}"``.
-    """
+    """An old name is answered with what to write now; ``spelled`` is how names are written, such as ``"--{}"``."""
     for old, new in RENAMED.items():
         if old in given:
-            raise GraphshiftError(
-                f"{where}{spelled.format(old)} is called {spelled.format(new)} now; write {spelled.format(new)} "
-                f"for the number of views."
-            )
+            was, now = spelled.format(old), spelled.format(new)
+            raise GraphshiftError(f"{where}{was} is called {now} now; write {now} for the number of views.")
 
 
 @dataclass(frozen=True)

@@ -21,25 +21,12 @@ def error_console() -> Console:
 
 @contextmanager
 def progress_bar(title: str, total: int, *, unit: str = "epochs") -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """A bar; yields the function that takes each epoch's row.
-
-    Args:
-        title: what is under way.
-        total: how many epochs.
-        unit: what is counted, if not epochs; a row's ``epoch`` is how many are done.
-    """
+    """A bar; yields the function that takes each epoch's row. A row's ``epoch`` is how many units are done."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[numbers]}"),
-    )
-    console = error_console()
-    with Progress(*columns, console=console, transient=True) as progress:
+    done = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
+    columns = (*done, TimeRemainingColumn(), TextColumn("{task.fields[numbers]}"))
+    with Progress(*columns, console=error_console(), transient=True) as progress:
         task = progress.add_task(title, total=total, numbers="")
 
         def report(row: Mapping[str, Any]) -> None:

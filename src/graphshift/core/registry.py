@@ -55,12 +55,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
         REGISTRIES[kind] = self
 
     def register(self, name: str, **about: Any) -> Callable[[Declared], Declared]:
-        """Declares a member: a decorator of its class or function.
-
-        Args:
-            name: what users call it.
-            about: what else is to know of it, for ``make``.
-        """
+        """Declares a member: a decorator of its class or function; ``about`` goes to ``make``."""
 
         def declare(thing: Declared) -> Declared:
             place = (getattr(thing, "__module__", None), getattr(thing, "__qualname__", None))
@@ -72,12 +67,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
         return declare
 
     def find(self, name: Any, *, where: str = "") -> Member:
-        """The member of that name, or an error that lists the names and suggests the nearest.
-
-        Args:
-            name: what was asked for.
-            where: what to put before the message.
-        """
+        """The member of that name, or an error, after ``where``, that lists the names and suggests the nearest."""
         self._fill()
         if isinstance(name, str) and name in self._members:
             return self._members[name]

@@ -26,16 +26,22 @@ def write_text(path: Path, text: str) -> None:
     _replace(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
+def read_text(path: Path) -> str:
+    """Reads a text file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise GraphshiftError(f"{path}: there is no such file.") from None
+    except OSError as error:
+        raise GraphshiftError(f"{path}: cannot be read: {error.strerror}.") from None
+
+
 def read_json(path: Path) -> Any:
     """Reads JSON."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise GraphshiftError(f"{path}: there is no such file.") from None
+        return json.loads(read_text(path))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise GraphshiftError(f"{path}: this is not JSON ({error}); the file is damaged.") from None
-    except OSError as error:
-        raise GraphshiftError(f"{path}: cannot be read: {error.strerror}.") from None
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: Any = None) -> None:

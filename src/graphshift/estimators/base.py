@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import warnings
-from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
@@ -71,13 +70,14 @@ class _Fitted:
     calibrations_: dict[str, Calibration]
 
     method: ClassVar[str]
+    method_class: ClassVar[type[Method]]
     label: ClassVar[str]
     _given: set[str]
 
 
 @dataclass(eq=False, repr=False)
 class Estimator(_Fitted, Predictor, BaseEstimator):
-    """What all estimators share. A subclass adds the hyper-parameters of its method and ``make_method``.
+    """What all estimators share. A subclass adds the hyper-parameters of its method, and ``method_class``.
 
     Args:
         backbone: a name from :data:`graphshift.backbones.BACKBONES`, or your own ``torch.nn.Module`` with
@@ -137,19 +137,17 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
     def __sklearn_clone__(self) -> Self:
         return type(self)(**{name: copy.deepcopy(getattr(self, name)) for name in self._given})
 
-    @abstractmethod
     def make_method(self, backbone: Backbone) -> Method:
         """The method that trains this backbone with these hyper-parameters."""
+        return self.method_class(backbone, self)
 
     def settings(self) -> dict[str, Any]:
         """The method's name and every hyper-parameter, as plain values."""
         values = self.get_params(deep=False)
         for name, about in hparams_of(self).items():
             if about.registry and not isinstance(values[name], str):  # a module or a function of the user's own
-                value = values[name]
-                values[name] = (
-                    type(value).__name__ if isinstance(value, nn.Module) else getattr(value, "__name__", "own")
-                )
+                own = type(values[name]) if isinstance(values[name], nn.Module) else values[name]
+                values[name] = getattr(own, "__name__", "own")
         return {"method": self.method, **values}
 
     def resolved(self, defaults: Mapping[str, Any] | None = None) -> Self:
@@ -166,9 +164,8 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
     def check_together(cls, values: Mapping[str, Any], where: str) -> None:
         """Refuses values that fit one by one and not together."""
         if values["patience"] is not None and values["selection"] == "last":
-            raise GraphshiftError(
-                f"{where}patience is {values['patience']}; selection 'last' has no score to wait for."
-            )
+            patience = values["patience"]
+            raise GraphshiftError(f"{where}patience is {patience}; selection 'last' has no score to wait for.")
 
     @classmethod
     def idle(cls, name: str, values: Mapping[str, Any]) -> str:
@@ -233,18 +230,9 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
                 identity["data"] = [e.fingerprint() for e in (*training, *selection.environments)]
                 identity |= {"also": also} if also else {}
             bars = [ProgressBar(self.label)] if progress else []
-            result = train_(
-                method,
-                training,
-                selection,
-                epochs=chosen.epochs,
-                patience=chosen.patience,
-                batches=batches,
-                callbacks=[*bars, *callbacks],
-                also=others,
-                run=run,
-                identity=identity,
-            )
+            stopping: dict[str, Any] = {"epochs": chosen.epochs, "patience": chosen.patience}
+            how: dict[str, Any] = {"batches": batches, "callbacks": [*bars, *callbacks], "also": others, "run": run}
+            result = train_(method, training, selection, identity=identity, **stopping, **how)
         backbone.load_state_dict(result.best.weights)
         self.backbone_, self.task_, self.n_features_in_ = backbone.eval(), task, training[0].num_features
         self.settings_, self.best_epoch_, self.best_score_ = chosen.settings(), result.best.epoch, result.best.score
@@ -254,21 +242,9 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         return self
 
     def new_backbone(self, features: int, task: Task) -> Backbone:
-        """The untrained network that the hyper-parameters ask for.
-
-        Args:
-            features: of a node.
-            task: what it predicts.
-        """
-        return make_backbone(
-            self.backbone,
-            features,
-            task.out_channels,
-            hidden_channels=self.hidden_channels,
-            num_layers=self.num_layers,
-            dropout=self.dropout,
-            options=self.backbone_options,
-        )
+        """The untrained network that the hyper-parameters ask for, for nodes with so many features."""
+        shape: dict[str, Any] = {n: getattr(self, n) for n in ("hidden_channels", "num_layers", "dropout")}
+        return make_backbone(self.backbone, features, task.out_channels, options=self.backbone_options, **shape)
 
     def calibrate(self, graphs: Graphs) -> None:
         """Fits a temperature to labelled graphs that the model was not trained on: ``adapt="prior"`` needs it.
@@ -304,20 +280,12 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         except OSError as error:
             raise GraphshiftError(f"{folder}: cannot be made: {error.strerror}.") from None
         write_tensors(folder / "weights.safetensors", self.backbone_.state_dict())
-        note = {
-            "format": FORMAT,
-            "graphshift": __version__,
-            "settings": self.settings_,
-            "own_backbone": type(self.backbone).__name__ if isinstance(self.backbone, nn.Module) else None,
-            "task": dataclasses.asdict(self.task_),
-            "features": self.n_features_in_,
-            "best_epoch": self.best_epoch_,
-            "best_score": self.best_score_,
-            "seconds": self.seconds_,
-            "prior": self.prior_.tolist(),
-            "calibrations": {mode: found.to_json() for mode, found in self.calibrations_.items()},
-        }
-        write_json(folder / "model.json", note)
+        own = type(self.backbone).__name__ if isinstance(self.backbone, nn.Module) else None
+        note = {"format": FORMAT, "graphshift": __version__, "settings": self.settings_, "own_backbone": own}
+        note |= {"task": dataclasses.asdict(self.task_), "features": self.n_features_in_}
+        note |= {"best_epoch": self.best_epoch_, "best_score": self.best_score_, "seconds": self.seconds_}
+        calibrations = {mode: found.to_json() for mode, found in self.calibrations_.items()}
+        write_json(folder / "model.json", note | {"prior": self.prior_.tolist(), "calibrations": calibrations})
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "backbone_")
@@ -326,7 +294,6 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         return next(self.backbone_.parameters()).device
 
     def _checked(self, adapt: str | None) -> tuple[str, ...]:
-        """The parts of an adaptation, if this model can do them."""
         parts = parts_of(adapt)
         if "prior" in parts and not self.task_.is_classification:
             raise GraphshiftError("adapt is 'prior' and the model predicts values, which have no class prior.")
@@ -351,11 +318,8 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         scores = self.task_.class_scores(output)
         prior, unsafe = calibration.prior_on(scores[environment.counted.cpu()])
         if unsafe is not None:
-            warnings.warn(
-                f"environment {environment.name!r}: the class prior was left as it is: {unsafe}.",
-                GraphshiftWarning,
-                stacklevel=4,
-            )
+            message = f"environment {environment.name!r}: the class prior was left as it is: {unsafe}."
+            warnings.warn(message, GraphshiftWarning, stacklevel=4)
             return output
         return self.task_.output_of(reweighted(calibration.probabilities(scores), calibration.prior, prior))
 
@@ -368,10 +332,7 @@ def fitting_defaults(
 ) -> dict[str, Any]:
     """A dataset's defaults as far as they fit a method, and what was given, which counts more.
 
-    Args:
-        estimator: of the method.
-        defaults: of the dataset; those of one backbone or method alone under ``"by_backbone"`` and ``"by_method"``.
-        given: what the user chose.
+    Defaults of one backbone or method alone are under ``"by_backbone"`` and ``"by_method"``.
     """
     backbone = given.get("backbone", defaults.get("backbone", hparams_of(estimator)["backbone"].default))
     by_backbone = defaults.get("by_backbone", {}).get(backbone, {}) if isinstance(backbone, str) else {}

@@ -47,9 +47,7 @@ def _schema(owner: Any) -> type[BaseModel]:
 
 
 def _field(kind: Any, about: Hparam) -> tuple[Any, Any]:
-    limits: dict[str, Any] = {
-        name: value for name in ("ge", "gt", "le", "lt") if (value := getattr(about, name)) is not None
-    }
+    limits: dict[str, Any] = {"ge": about.ge, "gt": about.gt, "le": about.le, "lt": about.lt}
     return (str if about.registry else kind), Field(about.default, **limits)
 
 

@@ -31,18 +31,12 @@ class Ensemble(Predictor):
             member._check_fitted()
         shapes = {(member.task_, member.n_features_in_) for member in self.members}
         if len(shapes) > 1:
-            raise GraphshiftError(
-                "the members of an ensemble differ in task or number of features; they cannot be averaged."
-            )
+            message = "the members of an ensemble differ in task or number of features; they cannot be averaged."
+            raise GraphshiftError(message)
         ((self.task_, self.n_features_in_),) = shapes
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
-        """Writes ``ensemble.json`` and a folder for each member; :func:`load_model` reads it.
-
-        Args:
-            folder: made if need be.
-            overwrite: replace what is there.
-        """
+        """Writes ``ensemble.json`` and a folder for each member; the arguments are :meth:`Estimator.save`'s."""
         folder = Path(folder)
         names = [f"member-{i + 1}" for i in range(len(self.members))]
         refuse_occupied(folder, overwrite=overwrite)

@@ -41,7 +41,9 @@ def _load(folder: Path, backbone: nn.Module | None) -> Estimator:
     try:
         model = recorded_estimator(note["settings"], where=f"{folder / 'model.json'}: ")
         task, features = Task(**note["task"]), int(note["features"])
-        history = {"best_epoch_": note["best_epoch"], "best_score_": note["best_score"], "seconds_": note["seconds"]}
+        model.best_epoch_, model.best_score_, model.seconds_ = (
+            note[n] for n in ("best_epoch", "best_score", "seconds")
+        )
         own = note["own_backbone"]
         prior = torch.tensor(note.get("prior", []), dtype=torch.float64)
         calibrations = {mode: Calibration.from_json(one) for mode, one in note.get("calibrations", {}).items()}
@@ -62,14 +64,11 @@ def _load(folder: Path, backbone: nn.Module | None) -> Estimator:
         network = model.new_backbone(features, task)
         network.load_state_dict(weights)
     except RuntimeError as error:
-        raise GraphshiftError(
-            f"{folder / 'weights.safetensors'}: does not fit model.json: {' '.join(str(error).split())}"
-        ) from None
+        why = " ".join(str(error).split())
+        raise GraphshiftError(f"{folder / 'weights.safetensors'}: does not fit model.json: {why}") from None
     model.backbone_, model.task_, model.n_features_in_ = network.to(device).eval(), task, features
     model.settings_ = model.settings()
     model.history_, model.prior_, model.calibrations_ = [], prior, calibrations
-    for name, value in history.items():
-        setattr(model, name, value)
     return model
 
 

@@ -64,10 +64,6 @@ def recorded_estimator(settings: Mapping[str, Any], *, where: str = "") -> Estim
     """The estimator of a record: settings as :meth:`Estimator.settings` gave them, in this version or an earlier one.
 
     Earlier versions wrote down the settings of all methods, and called ``views`` ``explorers``.
-
-    Args:
-        settings: by name.
-        where: what to put before messages.
     """
     if not isinstance(settings, Mapping):
         raise GraphshiftError(f"{where}settings is {settings!r}; expected a table of settings by name.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from graphshift._version import __version__
@@ -14,22 +13,22 @@ from graphshift.datasets import load
 from graphshift.estimators import make_estimator
 from graphshift.estimators.ensemble import note_ensemble
 from graphshift.estimators.loading import load_model
-from graphshift.fitting.fit import FitRequest, check_folder, fit_in_folder, peak_rss_mb, plain, run_folder
+from graphshift.fitting.fit import (
+    FitRequest,
+    check_folder,
+    config_of,
+    fit_in_folder,
+    mean_and_tests,
+    peak_rss_mb,
+    run_folder,
+)
 
 #: What the result of an ensemble takes from its first member's.
 _SHARED = ("dataset", "method", "backbone", "seed", "metric", "selection", "majority", "seconds_per_epoch", "version")
 
 
 def fit_ensemble(
-    request: FitRequest,
-    folder: Path,
-    size: int,
-    *,
-    force: bool = False,
-    resume: bool = False,
-    checkpoint_every: float = 30.0,
-    progress: bool = False,
-    memory_limit: int | None = None,
+    request: FitRequest, folder: Path, size: int, *, force: bool = False, resume: bool = False, **how: Any
 ) -> dict[str, Any]:
     """Fits members with consecutive seeds into ``member-1``, ``member-2`` …; ``result.json`` has their mean's scores.
 
@@ -37,17 +36,12 @@ def fit_ensemble(
         request: what to fit; its seed is the first member's.
         folder: where to write.
         size: how many members.
-        force, resume, checkpoint_every, progress, memory_limit: as in :func:`fit_in_folder`. Resumed with a larger
-            size, an ensemble grows.
+        force, resume: as in :func:`fit_in_folder`. Resumed with a larger size, an ensemble grows.
+        how: ``checkpoint_every``, ``progress`` and ``memory_limit`` of :func:`fit_in_folder`.
     """
     data = load(request.dataset, **request.options)
     first = make_estimator(request.given, data.defaults)
-    config: dict[str, Any] = {
-        "dataset": request.dataset,
-        "options": plain(request.options),
-        "settings": first.settings(),
-        "ensemble": size,
-    }
+    config = {**config_of(request, first), "ensemble": size}
     there = members_of(folder) if resume else None
     if there is not None and there > size:
         raise GraphshiftError(
@@ -59,12 +53,6 @@ def fit_ensemble(
     if done is not None and not grows:
         return done
 
-    how: dict[str, Any] = {
-        "checkpoint_every": checkpoint_every,
-        "progress": progress,
-        "data": data,
-        "memory_limit": memory_limit,
-    }
     own = run_folder(folder)
     with own.locked():
         if grows:  # an interruption must not leave the smaller one's result
@@ -77,7 +65,7 @@ def fit_ensemble(
             # What is there is removed when the first member was checked: all of it, other members too.
             prepare = None if begun or i else lambda: own.replace({"version": __version__, **config})
             place = folder / f"member-{i + 1}"
-            results.append(fit_in_folder(member, place, force=force, resume=begun, prepare=prepare, **how))
+            results.append(fit_in_folder(member, place, force=force, resume=begun, prepare=prepare, data=data, **how))
         note_ensemble(folder, size)
         return _finish(folder, data, results)
 
@@ -94,14 +82,10 @@ def _finish(folder: Path, data: ShiftDataset, results: list[dict[str, Any]]) -> 
     if (preparation := data.facts.get("preparation")) is not None:
         preparation.save(folder)
     ensemble = load_model(folder)
-    val, tests = ({e.name: ensemble.score(e) for e in environments} for environments in (data.val, data.tests))
-    result = {name: results[0][name] for name in _SHARED} | {
-        "seconds": sum(r["seconds"] for r in results),
-        "ensemble": len(results),
-        "val": fmean(val.values()) if val else None,
-        "tests": tests,
-        "members": [{name: r[name] for name in ("seed", "best_epoch", "val", "tests")} for r in results],
-        "peak_rss_mb": peak_rss_mb(),
-    }
+    seconds = sum(r["seconds"] for r in results)
+    result = {name: results[0][name] for name in _SHARED} | {"seconds": seconds, "ensemble": len(results)}
+    result |= mean_and_tests(ensemble, data)
+    result["members"] = [{name: r[name] for name in ("seed", "best_epoch", "val", "tests")} for r in results]
+    result["peak_rss_mb"] = peak_rss_mb()
     write_json(folder / "result.json", result)
     return result

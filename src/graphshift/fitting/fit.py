@@ -18,16 +18,10 @@ from graphshift.core.hparams import hparams_of
 from graphshift.core.storage import read_json, write_json
 from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets import load
-from graphshift.estimators import Estimator, make_estimator
-from graphshift.fitting.memory import (
-    Estimate,
-    advice,
-    available_bytes,
-    estimate,
-    give_back_freed,
-    resident_bytes,
-    show_size,
-)
+from graphshift.estimators import Estimator, Predictor, make_estimator
+from graphshift.fitting.memory.advice import advice, show_size
+from graphshift.fitting.memory.estimating import Estimate, estimate
+from graphshift.fitting.memory.machine import available_bytes, give_back_freed, resident_bytes
 from graphshift.training.run import Run
 
 #: All that a run or an ensemble writes beside ``config.json`` and the members' folders.
@@ -45,25 +39,19 @@ class FitRequest:
 
 def result_of(model: Estimator, data: ShiftDataset) -> dict[str, Any]:
     """The record of a fit; the tests are scored here, once."""
-    val, tests = ({e.name: model.score(e) for e in environments} for environments in (data.val, data.tests))
-    epochs = max(len(model.history_), 1)
-    return {
-        "dataset": data.name,
-        "method": model.method,
-        "backbone": model.settings_["backbone"],
-        "seed": model.settings_["seed"],
-        "metric": data.task.metric,
-        "selection": model.settings_["selection"],
-        "best_epoch": model.best_epoch_,
-        "selection_score": model.best_score_,
-        "val": fmean(val.values()) if val else None,
-        "tests": tests,
-        "majority": {e.name: e.majority for e in data.tests if e.majority is not None},
-        "seconds": model.seconds_,
-        "seconds_per_epoch": model.seconds_ / epochs,
-        "peak_rss_mb": peak_rss_mb(),
-        "version": __version__,
-    }
+    chosen = {name: model.settings_[name] for name in ("backbone", "seed", "selection")}
+    seconds, epochs = model.seconds_, max(len(model.history_), 1)
+    result = {"dataset": data.name, "method": model.method, "metric": data.task.metric, **chosen}
+    result |= {"best_epoch": model.best_epoch_, "selection_score": model.best_score_, **mean_and_tests(model, data)}
+    result["majority"] = {e.name: e.majority for e in data.tests if e.majority is not None}
+    result |= {"seconds": seconds, "seconds_per_epoch": seconds / epochs, "peak_rss_mb": peak_rss_mb()}
+    return result | {"version": __version__}
+
+
+def mean_and_tests(model: Predictor, data: ShiftDataset) -> dict[str, Any]:
+    """The mean score of the validation environments, and the score of each test."""
+    val = [model.score(environment) for environment in data.val]
+    return {"val": fmean(val) if val else None, "tests": {e.name: model.score(e) for e in data.tests}}
 
 
 def low_memory(settings: Estimator) -> bool:
@@ -115,7 +103,7 @@ def fit_in_folder(
     if memory_limit is not None:
         mode = request.given.get("low_memory", _recorded_mode(folder) if resume else None)
         settings, expected, note = within_limit(data, settings, memory_limit, mode=mode)
-    config = {"dataset": request.dataset, "options": plain(request.options), "settings": settings.settings()}
+    config = config_of(request, settings)
     done, begun = check_folder(folder, config, force=force, resume=resume)
     if done is not None:
         return done
@@ -123,7 +111,7 @@ def fit_in_folder(
         warn_if_too_large(data, settings, expected)
     elif expected.total > memory_limit:
         raise GraphshiftError(
-            f"this fit needs about {show_size(expected.total)}{_guess(expected)}, and the memory limit is "
+            f"this fit needs {_about(expected)}, and the memory limit is "
             f"{show_size(memory_limit)}; nothing was written. {advice(data, settings, memory_limit)}"
         )
     elif note:
@@ -180,24 +168,18 @@ def warn_if_too_large(data: ShiftDataset, settings: Estimator, expected: Estimat
     free, held = available_bytes(), resident_bytes()
     if free is None or held is None or expected.total <= free + held:
         return
-    warnings.warn(
-        f"this fit needs about {show_size(expected.total)}{_guess(expected)}, and {show_size(free + held)} can be had; "
-        f"it may be ended by the system. {advice(data, settings, free + held)}",
-        GraphshiftWarning,
-        stacklevel=3,
-    )
+    ending = f"{show_size(free + held)} can be had; it may be ended by the system."
+    message = f"this fit needs {_about(expected)}, and {ending} {advice(data, settings, free + held)}"
+    warnings.warn(message, GraphshiftWarning, stacklevel=3)
 
 
-def _guess(expected: Estimate) -> str:
-    return f" ({expected.unknown})" if expected.unknown else ""
+def _about(expected: Estimate) -> str:
+    return f"about {show_size(expected.total)}" + (f" ({expected.unknown})" if expected.unknown else "")
 
 
 def _recorded_mode(folder: Path) -> bool | None:
     """The mode of the run that is there: a limit led to it, and near the limit it might not lead there again."""
-    path = folder / "config.json"
-    if not path.is_file():
-        return None
-    there = read_json(path)
+    there = run_folder(folder).read()
     settings = there.get("settings") if isinstance(there, dict) else None
     found = settings.get("low_memory") if isinstance(settings, dict) else None
     return found if isinstance(found, bool) else None
@@ -205,13 +187,13 @@ def _recorded_mode(folder: Path) -> bool | None:
 
 def finish(model: Estimator, data: ShiftDataset, run: Run, expected: Estimate) -> dict[str, Any]:
     """Writes the model and, last, the result: it marks a finished run."""
-    folder = run.folder
+    place = run.folder / "model"
     result = result_of(model, data)
     result |= {"estimated_mb": expected.megabytes, "low_memory": low_memory(model)}
-    model.save(folder / "model", overwrite=True)
+    model.save(place, overwrite=True)
     if (preparation := data.facts.get("preparation")) is not None:
-        preparation.save(folder / "model")  # so that predictions can be made from raw tables
-    write_json(folder / "result.json", result)
+        preparation.save(place)  # so that predictions can be made from raw tables
+    write_json(run.folder / "result.json", result)
     run.checkpoint.unlink(missing_ok=True)
     return result
 
@@ -255,7 +237,7 @@ def remove_unbegun(folder: Path) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
-def plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as JSON has them: paths and dates as text."""
-    plain: dict[str, Any] = json.loads(json.dumps(dict(options), default=str))
-    return plain
+def config_of(request: FitRequest, settings: Estimator) -> dict[str, Any]:
+    """What a run's ``config.json`` says, as JSON has it: paths and dates as text."""
+    options = json.loads(json.dumps(dict(request.options), default=str))
+    return {"dataset": request.dataset, "options": options, "settings": settings.settings()}

@@ -9,10 +9,8 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from graphshift.backbones import Backbone
 from graphshift.estimators.base import METHODS
 from graphshift.methods.grouped import Group, PenalisedEstimator, PenalisedMethod
-from graphshift.training.method import Method
 
 Moments = tuple[Tensor, Tensor]
 
@@ -25,11 +23,7 @@ def moments_of(sample: Tensor) -> Moments:
 
 
 def coral_distance(first: Moments, second: Moments) -> Tensor:
-    """Mean squared difference of the means, and of the covariances, of two samples.
-
-    Args:
-        first, second: what :func:`moments_of` gives for each.
-    """
+    """Mean squared difference of the means, and of the covariances, that :func:`moments_of` gives for two samples."""
     (mean_1, covariance_1), (mean_2, covariance_2) = first, second
     return (mean_1 - mean_2).square().mean() + (covariance_1 - covariance_2).square().mean()
 
@@ -56,6 +50,4 @@ class CORAL(PenalisedEstimator):
         backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
     """
 
-    def make_method(self, backbone: Backbone) -> Method:
-        """CORAL's training step."""
-        return CORALMethod(backbone, self)
+    method_class = CORALMethod

@@ -15,7 +15,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.core.hparams import hparam
 from graphshift.estimators.base import METHODS
 from graphshift.methods.grouped import Group, GroupedEstimator, GroupedMethod
-from graphshift.training.method import Method
+from graphshift.training.method import with_prefix
 
 _PREFIX = "discriminator."
 
@@ -32,12 +32,7 @@ class _Reversed(torch.autograd.Function):
 
 
 def reversed_gradient(x: Tensor, weight: float) -> Tensor:
-    """x itself, whose gradient is multiplied by −λ on the way back (its Eq. 18).
-
-    Args:
-        x: any tensor.
-        weight: λ.
-    """
+    """x itself, whose gradient is multiplied by −λ, the weight, on the way back (its Eq. 18)."""
     reversed_: Tensor = _Reversed.apply(x, weight)
     return reversed_
 
@@ -84,7 +79,7 @@ class DANNMethod(GroupedMethod):
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Restores what :meth:`state` gave."""
-        own = {name.removeprefix(_PREFIX): tensor for name, tensor in state.items() if name.startswith(_PREFIX)}
+        own = with_prefix(state, _PREFIX)
         if own and self.discriminator is None:
             last = own["2.weight"]
             self._make(last.shape[1], last.shape[0], next(self.backbone.parameters()).device)
@@ -104,10 +99,7 @@ class DANN(GroupedEstimator):
         backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
     """
 
+    method_class = DANNMethod
     penalty: float = hparam(
         1.0, ge=0, le=1e12, search=(0.01, 0.1, 1.0, 10.0), help="λ, the weight of the reversed gradient"
     )
-
-    def make_method(self, backbone: Backbone) -> Method:
-        """DANN's training step."""
-        return DANNMethod(backbone, self)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -26,9 +26,11 @@ from graphshift.data.environment import Environment
 from graphshift.estimators.base import METHODS, Estimator
 from graphshift.explorers import AIMS, EXPLORERS, Change, Explorer, SharedRisk, View
 from graphshift.graph.graph import Graph
-from graphshift.training.method import Method
+from graphshift.training.method import Method, with_prefix
 
 Result = TypeVar("Result")
+Environments: TypeAlias = Sequence[Environment]
+Views: TypeAlias = Sequence[Sequence[View]]
 
 _MOST_THREADS = 16
 
@@ -106,9 +108,8 @@ def score_function_loss(log_prob: Tensor, reward: Tensor | float) -> Tensor:
 
 def _check_risks(risks: Tensor) -> None:
     if risks.dim() != 1 or risks.numel() < 2:
-        raise GraphshiftError(
-            f"risks have shape {list(risks.shape)}; expected [K] with K at least 2: one risk has no variance."
-        )
+        shape = list(risks.shape)
+        raise GraphshiftError(f"risks have shape {shape}; expected [K] with K at least 2: one risk has no variance.")
 
 
 class EERMMethod(Method):
@@ -124,11 +125,13 @@ class EERMMethod(Method):
             hyper-parameters ask for.
     """
 
+    hparams: EERM
+
     def __init__(
         self, backbone: Backbone, hparams: EERM, make_explorer: Callable[[int, int], Explorer] | None = None
     ) -> None:
         super().__init__(backbone, hparams)
-        self.hparams, self.make_explorer = hparams, make_explorer or hparams.make_explorer
+        self.make_explorer = make_explorer or hparams.make_explorer
         backbone.save_memory = hparams.low_memory
         self._met: WeakKeyDictionary[Environment, _Met] = WeakKeyDictionary()
         self._count = 0
@@ -146,18 +149,15 @@ class EERMMethod(Method):
         self._keep_statistics(environments, stems)
         for _ in range(self.hparams.inner_steps - 1):  # t = 1 … T − 1
             self._explore(environments, stems)
-        beta = self._beta(progress)
+        beta, end = self.hparams.beta, self.hparams.beta_end
+        beta += 0.0 if end is None else (end - beta) * progress
         views = self._propose(environments, stems)  # t = T, line 4
-        backward = self._backward_one_view_at_a_time if self.hparams.low_memory else self._backward
+        backward = self._backward_one_by_one if self.hparams.low_memory else self._backward
         risks = backward(environments, stems, views, beta)
         self._learn(environments, views, risks)  # lines 5 and 6
         self.descend()  # line 9, on this iteration's risks
-        return {
-            "loss": float(eerm_objective(risks, beta)),
-            "variance": float(variance(risks)),
-            "risk": float(risks.mean()),
-            "beta": beta,
-        }
+        numbers = {"loss": eerm_objective(risks, beta), "variance": variance(risks), "risk": risks.mean()}
+        return {name: float(number) for name, number in numbers.items()} | {"beta": beta}
 
     def _keep_statistics(self, environments: Sequence[Environment], stems: Sequence[Tensor]) -> None:
         """Batch normalisation's running statistics of the graphs as they are, if views will be measured by them."""
@@ -202,10 +202,9 @@ class EERMMethod(Method):
         """Restores what :meth:`state` gave. The environments are met before, in the same order."""
         super().load_state(state)
         parts: dict[tuple[int, int], dict[str, Tensor]] = {}
-        for name, tensor in state.items():
-            if name.startswith("explorer."):
-                _, m, k, rest = name.split(".", maxsplit=3)
-                parts.setdefault((int(m), int(k)), {})[rest] = tensor
+        for name, tensor in with_prefix(state, "explorer.").items():
+            m, k, rest = name.split(".", maxsplit=2)
+            parts.setdefault((int(m), int(k)), {})[rest] = tensor
         met = {one.number: one for one in self._met.values()}
         for (i, j), part in parts.items():
             met[i].explorers[j].load_state(part)
@@ -230,10 +229,6 @@ class EERMMethod(Method):
 
     def _explorers(self, environments: Sequence[Environment]) -> list[Explorer]:
         return [explorer for environment in environments for explorer in self._met[environment].explorers]
-
-    def _beta(self, progress: float) -> float:
-        start, end = self.hparams.beta, self.hparams.beta_end
-        return start if end is None else start + (end - start) * progress
 
     def _changes_features(self) -> bool:
         return any(explorer.changes_features for met in self._met.values() for explorer in met.explorers)
@@ -280,15 +275,11 @@ class EERMMethod(Method):
             view.forget()
         return risk
 
-    def _risks(
-        self, environments: Sequence[Environment], stems: Sequence[Tensor], views: Sequence[Sequence[View]]
-    ) -> Tensor:
+    def _risks(self, environments: Environments, stems: Sequence[Tensor], views: Views) -> Tensor:
         pairs = zip(environments, stems, views, strict=True)
         return torch.stack([self._risk(e, h, view) for e, h, row in pairs for view in row])
 
-    def _risks_only(
-        self, environments: Sequence[Environment], stems: Sequence[Tensor], views: Sequence[Sequence[View]]
-    ) -> Tensor:
+    def _risks_only(self, environments: Environments, stems: Sequence[Tensor], views: Views) -> Tensor:
         with torch.no_grad(), frozen_statistics(self.backbone):
             return self._risks(environments, stems, views)
 
@@ -302,15 +293,13 @@ class EERMMethod(Method):
         triples = zip(explorers, proposed, rewards.tolist(), strict=True)
         self._together(explorers, [partial(explorer.learn, view, reward) for explorer, view, reward in triples])
 
-    def _backward(
-        self, environments: Sequence[Environment], stems: Sequence[Tensor], views: Sequence[Sequence[View]], beta: float
-    ) -> Tensor:
+    def _backward(self, environments: Environments, stems: Sequence[Tensor], views: Views, beta: float) -> Tensor:
         risks = self._risks(environments, stems, views)
         eerm_objective(risks, beta).backward()
         return risks.detach()
 
-    def _backward_one_view_at_a_time(
-        self, environments: Sequence[Environment], stems: Sequence[Tensor], views: Sequence[Sequence[View]], beta: float
+    def _backward_one_by_one(
+        self, environments: Environments, stems: Sequence[Tensor], views: Views, beta: float
     ) -> Tensor:
         device = stems[0].device
         before = rng_state(device)
@@ -376,6 +365,8 @@ class EERM(Estimator):
     ['T1', 'T2']
     """
 
+    method_class = EERMMethod
+
     explorer: str | Callable[[int], Explorer] = hparam("reinforce", registry="explorer", help="what makes the views")
     explorer_options: dict[str, Any] = hparam({}, help="options of the explorer, as candidates=20")
     views: int = hparam(3, ge=2, le=1000, help="K, the number of views; at least 2")
@@ -402,32 +393,21 @@ class EERM(Estimator):
     directed_edits: bool = hparam(False, needs="edits_edges", help="flip one direction of an undirected edge")
     low_memory: bool = hparam(False, help="process one view at a time, with a second forward pass")
 
-    def make_method(self, backbone: Backbone) -> Method:
-        """EERM, with explorers by name or from a function."""
-        return EERMMethod(backbone, self)
-
     def make_explorer(self, m: int, k: int) -> Explorer:
         """Explorer k of training environment m; options that it does not have are refused."""
         seed = derive_seed(self.seed, 2, m, k)
         if not isinstance(self.explorer, str):
             return self.explorer(seed)
-        offered: dict[str, Any] = {
-            "edits_per_node": self.edits_per_node,
-            "directed": self.directed_edits,
-            "seed": seed,
-            "lr": self.explorer_lr,
-            "optimizer": self.explorer_optimizer,
-            "weight_decay": self.explorer_weight_decay,
-            "baseline": self.explorer_baseline,
-            "aim": AIMS[k % 2],  # by turns: opposite aims differ most
-        }
+        of_explorers = ("lr", "optimizer", "weight_decay", "baseline")
+        offered: dict[str, Any] = {name: getattr(self, f"explorer_{name}") for name in of_explorers}
+        offered |= {"edits_per_node": self.edits_per_node, "directed": self.directed_edits, "seed": seed}
+        offered["aim"] = AIMS[k % 2]  # by turns: opposite aims differ most
         make = EXPLORERS.find(self.explorer)
         taken = inspect.signature(make).parameters  # a random explorer, say, has no learning rate
         check_types(f"explorer {self.explorer!r}", make, self.explorer_options)
         if unknown := [name for name in self.explorer_options if name not in taken]:
-            raise GraphshiftError(
-                f"explorer {self.explorer!r} has no option {unknown[0]!r}; {expected_one_of(unknown[0], list(taken))}"
-            )
+            known = expected_one_of(unknown[0], list(taken))
+            raise GraphshiftError(f"explorer {self.explorer!r} has no option {unknown[0]!r}; {known}")
         chosen = {name: value for name, value in offered.items() if name in taken}
         return make(**{**chosen, **self.explorer_options})
 
@@ -437,7 +417,4 @@ class EERM(Estimator):
         needed, explorer = hparams_of(cls)[name].needs, values.get("explorer", hparams_of(cls)["explorer"].default)
         if not needed or not isinstance(explorer, str) or getattr(EXPLORERS.find(explorer), needed):
             return ""
-        return f"explorer {explorer!r} does not {_ABILITIES[needed]}"
-
-
-_ABILITIES = {"learns": "learn", "edits_edges": "edit edges"}
+        return f"explorer {explorer!r} does not {'learn' if needed == 'learns' else 'edit edges'}"

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import torch
 
-from graphshift.backbones import Backbone
 from graphshift.data.environment import Environment
 from graphshift.estimators.base import METHODS, Estimator
 from graphshift.training.method import Method
@@ -41,6 +40,4 @@ class ERM(Estimator):
     (100,)
     """
 
-    def make_method(self, backbone: Backbone) -> Method:
-        """ERM's training step."""
-        return ERMMethod(backbone, self)
+    method_class = ERMMethod

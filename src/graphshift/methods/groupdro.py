@@ -13,7 +13,6 @@ from graphshift.backbones import Backbone
 from graphshift.core.hparams import hparam
 from graphshift.estimators.base import METHODS
 from graphshift.methods.grouped import Group, GroupedEstimator, GroupedMethod
-from graphshift.training.method import Method
 
 
 def groupdro_weights(log_weights: Tensor, risks: Tensor, rate: float) -> Tensor:
@@ -71,10 +70,7 @@ class GroupDRO(GroupedEstimator):
         backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
     """
 
+    method_class = GroupDROMethod
     group_lr: float = hparam(
         0.01, ge=0, le=1e6, search=(0.001, 0.01, 0.1, 1.0), help="η, how fast GroupDRO turns to the worst group"
     )
-
-    def make_method(self, backbone: Backbone) -> Method:
-        """GroupDRO's training step."""
-        return GroupDROMethod(backbone, self)

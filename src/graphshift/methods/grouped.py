@@ -45,16 +45,12 @@ class Group:
 
 
 class GroupedMethod(Method):
-    """A step on groups of nodes, which stand for environments (see :func:`~graphshift.methods.groups.divided`).
+    """A step on groups of nodes, which stand for environments (see :func:`~graphshift.methods.groups.divided`)."""
 
-    Args:
-        backbone: the GNN.
-        hparams: the hyper-parameters.
-    """
+    hparams: GroupedEstimator
 
     def __init__(self, backbone: Backbone, hparams: GroupedEstimator) -> None:
         super().__init__(backbone, hparams)
-        self.hparams = hparams
         self._parts: WeakKeyDictionary[Environment, list[tuple[int, Tensor]]] = WeakKeyDictionary()
         #: How many groups there are; each has a number that it keeps.
         self.count = 0
@@ -107,13 +103,7 @@ class GroupedEstimator(Estimator):
 
 
 def penalised(risk: Tensor, penalty: Tensor, weight: float) -> Tensor:
-    """(R̄ + λ P) / max(λ, 1): divided by a large λ, so that its learning rate is that of the risk (as IRM's authors do).
-
-    Args:
-        risk: R̄.
-        penalty: P.
-        weight: λ.
-    """
+    """(R̄ + λ P) / max(λ, 1): divided by a large λ, so that the learning rate stays that of the risk (as in IRM)."""
     return (risk + weight * penalty) / max(weight, 1.0)
 
 

@@ -54,9 +54,8 @@ def parts_of(environment: Environment, by: str, count: int) -> list[Tensor]:
     if by == "graphs":
         return [environment.counted]
     if environment.counted.numel() < 2:
-        raise GraphshiftError(
-            f"training graph {environment.name!r}: one node counts; {count} groups cannot be made of it."
-        )
+        name = environment.name
+        raise GraphshiftError(f"training graph {name!r}: one node counts; {count} groups cannot be made of it.")
     order = {"degree": _by_degree, "features": _by_features, "time": _by_time}[by]
     ranked = environment.counted[torch.argsort(order(environment)[environment.counted], stable=True)]
     return [part for part in torch.tensor_split(ranked, count) if part.numel()]

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphshift.backbones import Backbone
 from graphshift.core.hparams import hparam
 from graphshift.data.tasks import Task
 from graphshift.estimators.base import METHODS
 from graphshift.methods.grouped import Group, PenalisedEstimator, PenalisedMethod
-from graphshift.training.method import Method
 
 
 def irm_penalty(output: Tensor, labels: Tensor, task: Task) -> Tensor:
@@ -49,9 +47,6 @@ class IRM(PenalisedEstimator):
         backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
     """
 
+    method_class = IRMMethod
     penalty: float = hparam(1.0, ge=0, le=1e12, search=(1.0, 10.0, 100.0, 1000.0), help="λ, the weight of the penalty")
     anneal: float = hparam(0.0, ge=0, lt=1, search=(0.0, 0.1, 0.5), help="share of training before the penalty counts")
-
-    def make_method(self, backbone: Backbone) -> Method:
-        """IRM's training step."""
-        return IRMMethod(backbone, self)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphshift.backbones import Backbone
 from graphshift.core.hparams import hparam
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
@@ -36,9 +35,7 @@ def mixup_risk(output: Tensor, labels: Tensor, partner: Tensor, share: float, ta
 class MixupMethod(Method):
     """Every node is mixed with another of its graph; λ ~ Beta(α, α) is drawn anew at every step."""
 
-    def __init__(self, backbone: Backbone, hparams: Mixup) -> None:
-        super().__init__(backbone, hparams)
-        self.mix = hparams.mix
+    hparams: Mixup
 
     def step(self, environments: Sequence[Environment], progress: float) -> dict[str, float]:
         """One step on the mean mixed risk of the training graphs."""
@@ -47,7 +44,7 @@ class MixupMethod(Method):
         for environment in environments:
             output = self.backbone(environment.x, environment.graph)[environment.counted]
             partner = torch.randperm(output.shape[0], device=output.device)
-            share = float(torch.distributions.Beta(self.mix, self.mix).sample())
+            share = float(torch.distributions.Beta(self.hparams.mix, self.hparams.mix).sample())
             risks.append(mixup_risk(output, environment.labels, partner, share, environment.task))
         loss = torch.stack(risks).mean()
         loss.backward()
@@ -65,10 +62,7 @@ class Mixup(Estimator):
         backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
     """
 
+    method_class = MixupMethod
     mix: float = hparam(
         1.0, ge=1e-3, le=1e6, search=(0.1, 0.2, 1.0, 2.0), help="α of the Beta distribution that Mixup draws from"
     )
-
-    def make_method(self, backbone: Backbone) -> Method:
-        """Mixup's training step."""
-        return MixupMethod(backbone, self)

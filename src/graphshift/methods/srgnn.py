@@ -13,10 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphshift.backbones import Backbone
 from graphshift.estimators.base import METHODS
 from graphshift.methods.grouped import Group, PenalisedEstimator, PenalisedMethod
-from graphshift.training.method import Method
 
 _ORDERS = 5
 
@@ -40,10 +38,7 @@ def central_moments(sample: Tensor, orders: int = _ORDERS) -> list[Tensor]:
 def central_moment_discrepancy(first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
     """‖E X − E Y‖ / (b − a) + Σ_{k=2}^K ‖c_k(X) − c_k(Y)‖ / (b − a)^k, of samples in [a, b] (Zellinger et al., 2017).
 
-    b − a = 2.
-
-    Args:
-        first, second: what :func:`central_moments` gives for each sample.
+    b − a = 2. The arguments are what :func:`central_moments` gives for each sample.
     """
     parts = [_norm(one - other) / 2**k for k, (one, other) in enumerate(zip(first, second, strict=True), start=1)]
     return torch.stack(parts).sum()
@@ -77,6 +72,4 @@ class SRGNN(PenalisedEstimator):
         backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
     """
 
-    def make_method(self, backbone: Backbone) -> Method:
-        """SRGNN's training step."""
-        return SRGNNMethod(backbone, self)
+    method_class = SRGNNMethod

@@ -7,19 +7,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from graphshift.backbones import Backbone
 from graphshift.core.hparams import hparam
 from graphshift.estimators.base import METHODS
 from graphshift.methods.grouped import Group, PenalisedEstimator, PenalisedMethod
-from graphshift.training.method import Method
 
 
 def variance_of_risks(risks: Tensor) -> Tensor:
-    """Var({R_g}), over G, not G − 1: what its Eq. 8 adds to the mean risk, times λ.
-
-    Args:
-        risks: of all groups, ``[G]``.
-    """
+    """Var({R_g}) of the risks ``[G]``, over G, not G − 1: what its Eq. 8 adds to the mean risk, times λ."""
     return risks.var(correction=0)
 
 
@@ -43,9 +37,6 @@ class VREx(PenalisedEstimator):
         backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
     """
 
+    method_class = VRExMethod
     penalty: float = hparam(1.0, ge=0, le=1e12, search=(1.0, 10.0, 100.0, 1000.0), help="λ, the weight of the penalty")
     anneal: float = hparam(0.0, ge=0, lt=1, search=(0.0, 0.1, 0.5), help="share of training before the penalty counts")
-
-    def make_method(self, backbone: Backbone) -> Method:
-        """VREx's training step."""
-        return VRExMethod(backbone, self)

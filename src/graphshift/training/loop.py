@@ -24,7 +24,7 @@ from graphshift.core.randomness import rng_state, set_rng_state
 from graphshift.data.environment import Environment
 from graphshift.training.batches import Batches, full_batch
 from graphshift.training.callbacks import Callback, History
-from graphshift.training.method import Method
+from graphshift.training.method import Method, with_prefix
 from graphshift.training.run import Run
 
 
@@ -118,20 +118,18 @@ def train(
     if run is not None and (loaded := run.load()) is not None:
         tensors, note, rows = loaded
         if note.get("identity") != identity:
-            raise GraphshiftError(
-                f"{run.checkpoint}: belongs to a run with other settings or other data; give the same, or another "
-                "folder."
-            )
+            other = "belongs to a run with other settings or other data; give the same, or another folder."
+            raise GraphshiftError(f"{run.checkpoint}: {other}")
         try:
-            method.load_state(_part(tensors, "method."))
+            method.load_state(with_prefix(tensors, "method."))
             for name, tracker in trackers.items():
-                tracker.load(_part(tensors, f"best.{name}."), note["best"][name])
-            set_rng_state(_part(tensors, "rng."), device)
+                tracker.load(with_prefix(tensors, f"best.{name}."), note["best"][name])
+            set_rng_state(with_prefix(tensors, "rng."), device)
             seconds = note["seconds"]
         except (KeyError, IndexError, RuntimeError) as error:
-            raise GraphshiftError(
-                f"{run.checkpoint}: does not fit this model ({' '.join(str(error).split())}); remove it to start again."
-            ) from None
+            why = " ".join(str(error).split())
+            message = f"{run.checkpoint}: does not fit this model ({why}); remove it to start again."
+            raise GraphshiftError(message) from None
     result: TrainingResult | None = None
     for listener in listeners:
         listener.on_start(epochs)
@@ -230,10 +228,6 @@ def _diverged(what: str, epoch: int) -> GraphshiftError:
         "or features of very different sizes (scale the columns of `x`). Clipping gradients (clip=1.0) helps against "
         "rare spikes."
     )
-
-
-def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 @contextmanager

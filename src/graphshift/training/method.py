@@ -30,7 +30,7 @@ class Method(ABC):
     """
 
     def __init__(self, backbone: Backbone, hparams: OptimizerHparams) -> None:
-        self.backbone, self.clip = backbone, hparams.clip
+        self.backbone, self.hparams = backbone, hparams
         self.optimizer = torch.optim.AdamW(backbone.parameters(), lr=hparams.lr, weight_decay=hparams.weight_decay)
 
     def meet(self, environments: Sequence[Environment]) -> None:  # noqa: B027 (most methods keep nothing)
@@ -67,20 +67,22 @@ class Method(ABC):
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Restores what :meth:`state` gave."""
-        self.backbone.load_state_dict(
-            {name.removeprefix("backbone."): t for name, t in state.items() if name.startswith("backbone.")}
-        )
+        self.backbone.load_state_dict(with_prefix(state, "backbone."))
         slots: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in state.items():
-            if name.startswith("optimizer."):
-                _, index, slot = name.split(".")
-                slots.setdefault(int(index), {})[slot] = tensor
+        for name, tensor in with_prefix(state, "optimizer.").items():
+            index, slot = name.split(".")
+            slots.setdefault(int(index), {})[slot] = tensor
         optimizer = self.optimizer.state_dict()
         self.optimizer.load_state_dict({"state": slots, "param_groups": optimizer["param_groups"]})
 
     def descend(self) -> None:
         """The optimiser's step on the gradients that are there; clears them."""
-        if self.clip is not None:
-            torch.nn.utils.clip_grad_norm_(self.backbone.parameters(), self.clip)
+        if self.hparams.clip is not None:
+            torch.nn.utils.clip_grad_norm_(self.backbone.parameters(), self.hparams.clip)
         self.optimizer.step()
         self.optimizer.zero_grad()
+
+
+def with_prefix(state: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names begin so, by the rest of their names."""
+    return {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}

@@ -73,9 +73,8 @@ class Run:
             raise GraphshiftError(f"{self.history}: does not fit its checkpoint ({error}); start again.") from None
         epochs = [row.get("epoch") if isinstance(row, dict) else None for row in rows]
         if epochs != list(range(1, note["epoch"] + 1)):
-            raise GraphshiftError(
-                f"{self.history}: does not hold the epochs 1 to {note['epoch']} of its checkpoint; start again."
-            )
+            missing = f"does not hold the epochs 1 to {note['epoch']} of its checkpoint; start again."
+            raise GraphshiftError(f"{self.history}: {missing}")
         # Epochs after the checkpoint will be run again: drop their lines.
         write_text(self.history, "".join(lines))  # at once: a kill while it is rewritten must not lose it
         return tensors, note, rows

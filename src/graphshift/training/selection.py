@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import TypeAlias
 
 import torch
 
@@ -18,6 +19,9 @@ from graphshift.explorers import Gradient, SharedRisk
 from graphshift.graph.graph import Graph
 from graphshift.training.loop import Selection
 from graphshift.training.method import Method
+
+#: The environments to train on, and those to select by.
+Split: TypeAlias = tuple[Sequence[Environment], Sequence[Environment]]
 
 _HELD_OUT = 0.2
 
@@ -46,7 +50,7 @@ class SelectionRule:
     """
 
     name: str
-    split: Callable[[Roles], tuple[Sequence[Environment], Sequence[Environment]]]
+    split: Callable[[Roles], Split]
     help: str
     score: Callable[[Method, Sequence[Environment], int], float | None] | None = None
     shares_training: bool = True
@@ -82,23 +86,19 @@ def explored_score(method: Method, environments: Sequence[Environment], epoch: i
 
 
 @SELECTIONS.register("val", help="best mean score on the validation environments (the paper's rule)")
-def _by_validation(roles: Roles) -> tuple[Sequence[Environment], Sequence[Environment]]:
+def _by_validation(roles: Roles) -> Split:
     return roles.train, _needed(roles.val, "val", "validation environments: pass `val`")
 
 
-@SELECTIONS.register(
-    "explored",
-    help="best mean score on the validation environments after edits that raise the risk",
-    score=explored_score,
-)
-def _by_explored_validation(roles: Roles) -> tuple[Sequence[Environment], Sequence[Environment]]:
+@SELECTIONS.register("explored", help="best mean validation score after edits that raise risk", score=explored_score)
+def _by_explored_validation(roles: Roles) -> Split:
     return roles.train, _needed(roles.val, "explored", "validation environments: pass `val`")
 
 
 @SELECTIONS.register(
     "id_val", help="best mean score on a fifth of the training nodes, held out from training", shares_training=False
 )
-def _by_held_out_nodes(roles: Roles) -> tuple[Sequence[Environment], Sequence[Environment]]:
+def _by_held_out_nodes(roles: Roles) -> Split:
     pairs = [_hold_out(environment, derive_seed(roles.seed, 1, i)) for i, environment in enumerate(roles.train)]
     return [kept for kept, _ in pairs], [held for _, held in pairs]
 
@@ -106,12 +106,12 @@ def _by_held_out_nodes(roles: Roles) -> tuple[Sequence[Environment], Sequence[En
 @SELECTIONS.register(
     "oracle", help="best mean score on the test environments: an upper bound, not a result", uses_tests=True
 )
-def _by_tests(roles: Roles) -> tuple[Sequence[Environment], Sequence[Environment]]:
+def _by_tests(roles: Roles) -> Split:
     return roles.train, _needed(roles.tests, "oracle", "test environments: pass `tests`")
 
 
 @SELECTIONS.register("last", help="the last epoch; nothing is selected", shares_training=False)
-def _last(roles: Roles) -> tuple[Sequence[Environment], Sequence[Environment]]:
+def _last(roles: Roles) -> Split:
     return roles.train, ()
 
 
@@ -150,16 +150,14 @@ def _with_every_class(order: torch.Tensor, labels: torch.Tensor, size: int) -> t
         if not bool((there == label).any()):
             most = there.mode().values
             if int((there == most).sum()) > 1:
-                _swap(order, int((here == label).nonzero()[0]), size + int((there == most).nonzero()[0]))
+                pair = [int((here == label).nonzero()[0]), size + int((there == most).nonzero()[0])]
+                order[pair] = order[pair[::-1]]
         elif not bool((here == label).any()) and int((there == label).sum()) > 1:
             most = here.mode().values
             if int((here == most).sum()) > 1:
-                _swap(order, int((here == most).nonzero()[-1]), size + int((there == label).nonzero()[0]))
+                pair = [int((here == most).nonzero()[-1]), size + int((there == label).nonzero()[0])]
+                order[pair] = order[pair[::-1]]
     return order
-
-
-def _swap(order: torch.Tensor, a: int, b: int) -> None:
-    order[[a, b]] = order[[b, a]]
 
 
 def adversarially_edited(backbone: Backbone, environment: Environment, seed: int = 0) -> Environment:

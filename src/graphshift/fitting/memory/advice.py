@@ -85,15 +85,9 @@ def _ladders(settings: Estimator) -> list[_Ladder]:
             entries = settings.explorer_options.get("entries_per_node", option.default)
             room = 64 if entries is None else entries
             fewer = [n for n in _halves(room) if n > settings.edits_per_node] if entries else [64]
-            ladders.append(
-                [
-                    (
-                        f"--explorer-option entries_per_node={n}",
-                        {"explorer_options": {**settings.explorer_options, "entries_per_node": n}},
-                    )
-                    for n in fewer
-                ]
-            )
+            changed = {n: {**settings.explorer_options, "entries_per_node": n} for n in fewer}
+            flag = "--explorer-option entries_per_node"
+            ladders.append([(f"{flag}={n}", {"explorer_options": options}) for n, options in changed.items()])
         ladders.append([(f"--views {n}", {"views": n}) for n in range(settings.views - 1, 1, -1)])
         if explorer.edits_edges:
             ladders.append([(f"--edits-per-node {n}", {"edits_per_node": n}) for n in _halves(settings.edits_per_node)])

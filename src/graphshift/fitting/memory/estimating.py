@@ -90,12 +90,8 @@ def estimate(data: ShiftDataset, settings: Estimator, *, resident: int | None = 
     if isinstance(settings, EERM) and not isinstance(settings.explorer, str):
         unknown = "; ".join(filter(None, [unknown, "the explorer is your own: no policy counted"]))
     weights = 4 * sum(p.numel() for p in network.parameters())
-    base = {
-        "process": process,
-        "data": held,
-        # The weights, their gradient, AdamW's two moments, and the best epoch's copy.
-        "optimiser": 5 * weights,
-    }
+    # Of the weights: themselves, their gradient, AdamW's two moments, and the best epoch's copy.
+    base = {"process": process, "data": held, "optimiser": 5 * weights}
     # The gradient with respect to edges goes through attention in torch: the kernels give none. What the heap loses
     # then is of keys and weights, the same for all backbones.
     trying = network.memory(save_memory=save_memory, edge_gradient=True) if needs.form else needs
@@ -157,9 +153,8 @@ def _moments(data: ShiftDataset, settings: Estimator, needs: Needs, trying: Need
         views_made = explorers if explorer_class(settings).edits_edges else 1
         plain = views_made * sum(_view(e, edited[id(e)], settings) for e in data.train)
         one = {id(e): _view_forms(e, edited[id(e)], needs, settings) for e in data.train}
-        kept_one = {
-            id(e): _kept(e, e.num_nodes, edited[id(e)], needs) + _changed(e, needs, settings) for e in data.train
-        }
+        kept_one = {id(e): _kept(e, e.num_nodes, edited[id(e)], needs) for e in data.train}
+        kept_one = {id(e): kept_one[id(e)] + _changed(e, needs, settings) for e in data.train}
         busy = max(_busy(e, e.num_nodes, edited[id(e)], needs) for e in data.train)
         made, kept = views_made * sum(one.values()), explorers * sum(kept_one.values())
         held = plain + made
@@ -181,23 +176,16 @@ def _moments(data: ShiftDataset, settings: Estimator, needs: Needs, trying: Need
         proposing = max(_proposing(e, edited[id(e)], trying, settings) for e in data.train)
         before = held if settings.inner_steps > 1 else 0  # the views of the step before are still there
         moments["a proposal"] = way_back | {"views": plain + before, "policies": policies, "temporaries": proposing}
-    moments["the stem's backward pass"] = way_back | {
-        "policies": policies,
-        "temporaries": 2 * stems,
-        "views": moments["the backward pass"].get("views", 0.0),
-    }
+    seen_then = moments["the backward pass"].get("views", 0.0)
+    stem_back = {"policies": policies, "temporaries": 2 * stems, "views": seen_then}
+    moments["the stem's backward pass"] = way_back | stem_back
     for name, parts in moments.items():
         parts["heap"] = _lost(_in_step(parts), data, settings, trying if name == "a proposal" else needs)
     step = _in_step(moments["the backward pass"])
     left = min(_lost(step, data, settings, needs), _LEFT_BEHIND * step)
     if chosen:
-        moments["selection"] = {
-            "forms": forms,
-            "policies": policies,
-            "temporaries": looking,
-            "scores": scores,
-            "heap": left,
-        }
+        scoring = {"temporaries": looking, "scores": scores, "heap": left}
+        moments["selection"] = {"forms": forms, "policies": policies, **scoring}
     # A checkpoint copies the policies, since the next step works on them in place.
     moments["a checkpoint"] = {"forms": forms, "policies": policies, "checkpoint": policies, "heap": left}
     # Training is over: no policies, and one test after the other.
@@ -270,16 +258,12 @@ def _forms(environments: Iterable[Environment], form: str, seen: set[tuple[int, 
 
 
 def _view_forms(environment: Environment, entries: int, needs: Needs, settings: Estimator) -> float:
+    """The forms of a view, and the transpose that the way back needs where a view is not its own."""
     own = sum(_form(needs.form, environment.num_nodes, entries).values())
-    return own + _transposed(environment, entries, needs, settings)
-
-
-def _transposed(environment: Environment, entries: int, needs: Needs, settings: Estimator) -> float:
-    """The transpose that the way back needs where a view is not its own."""
     directed = settings.directed_edits or not environment.graph.undirected
     if needs.form == "attention in torch" or (needs.form == "attention" and directed):
-        return 8 * entries
-    return 12 * entries if directed and needs.form in ("normalised", "adjacency") else 0
+        return own + 8 * entries
+    return own + (12 * entries if directed and needs.form in ("normalised", "adjacency") else 0)
 
 
 def _features_transposed(environment: Environment) -> float:
