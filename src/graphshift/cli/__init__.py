@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from graphshift.cli.failing import fail
+from graphshift.cli.options import fail
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 
 _UsageError: Any = typer.BadParameter.__base__  # Typer has no public name for it

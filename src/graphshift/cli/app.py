@@ -12,8 +12,8 @@ from graphshift._version import __version__
 from graphshift.cli.bench import bench
 from graphshift.cli.compare import compare
 from graphshift.cli.data import data_app
-from graphshift.cli.failing import fail
 from graphshift.cli.fit import fit
+from graphshift.cli.options import fail
 from graphshift.cli.recommend import recommend
 from graphshift.cli.reproduce import reproduce
 from graphshift.cli.show import demo, toy

@@ -22,13 +22,7 @@ if TYPE_CHECKING:
     from graphshift.studies.running import Study
 
 #: Settings that make arms or runs, and the options that give them.
-_BY_OPTION = {
-    "method": "--methods",
-    "backbone": "--backbones",
-    "explorer": "--explorers",
-    "seed": "--seeds",
-    "selection": "--selections",
-}
+_BY_OPTION = {name: f"--{name}s" for name in ("method", "backbone", "explorer", "seed", "selection")}
 
 
 def _listed(what: str, package: str, **about: Any) -> Any:

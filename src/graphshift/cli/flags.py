@@ -29,21 +29,13 @@ _TYPES: dict[str, Any] = {"int": int, "float": float, "bool": bool, "str": str}
 
 @dataclass(frozen=True)
 class Flag:
-    """A hyper-parameter as the command line has it.
+    """A hyper-parameter as the command line has it."""
 
-    Attributes:
-        name: in Python.
-        about: default, help and so on.
-        kind: its type, as written.
-        owners: the methods that have it.
-        common: whether all methods have it.
-    """
-
-    name: str
+    name: str  # in Python
     about: Hparam
-    kind: str
-    owners: tuple[str, ...]
-    common: bool
+    kind: str  # its type, as written
+    owners: tuple[str, ...]  # the methods that have it
+    common: bool  # whether all have it
 
     @property
     def spelled(self) -> str:

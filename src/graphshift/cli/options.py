@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 import typing
 from pathlib import Path
@@ -89,6 +90,12 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(read_text(path))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise GraphshiftError(f"{path}: this is not TOML: {error}.") from None
+
+
+def fail(message: str, status: int) -> typing.NoReturn:
+    """Ends the program: one message on standard error, and a status."""
+    print(f"graphshift: {message}", file=sys.stderr)
+    raise SystemExit(status)
 
 
 def refuse_existing(path: Path, force: bool) -> None:

@@ -20,21 +20,13 @@ from graphshift.core.hparams import Hparam
 
 @dataclass(frozen=True)
 class DeclaredClass:
-    """A class as its source has it.
-
-    Attributes:
-        name: of the class.
-        registered: the name that it is registered under; None for a class that is only inherited from.
-        bases: the names of the classes it inherits from.
-        hparams: its own hyper-parameters.
-        types: their types, as written.
-    """
+    """A class as its source has it: its own hyper-parameters, without inherited ones."""
 
     name: str
-    registered: str | None
+    registered: str | None  # the name that it is registered under; None for a class that is only inherited from
     bases: tuple[str, ...]
     hparams: dict[str, Hparam] = field(default_factory=dict)
-    types: dict[str, str] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)  # as written
 
 
 def declared_names(package: str) -> list[str]:
