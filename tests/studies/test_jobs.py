@@ -35,13 +35,13 @@ def test_runs_of_an_arm_are_known_when_its_trials_are_done() -> None:
     turns = [("ERM", 0), ("EERM random", 0), ("ERM", 1), ("EERM random", 1), ("ERM", 2), ("EERM random", 2)]
     assert [(job.arm, job.trial) for job in schedule.jobs(records)] == turns
     assert schedule.expected(records) == [("run", "ERM")] * 2 + [("limit", "ERM")] * 2 + [("run", "EERM random")] * 2
-    for job in schedule.trial_jobs(ERM):
+    for job in schedule.trial_jobs[ERM.name]:
         records[job.id] = done(job)
     jobs = schedule.jobs(records)
     assert kinds(jobs) == {"trial": 6, "run": 2, "limit": 2}
     assert {job.arm for job in jobs if job.kind != "trial"} == {"ERM"}
     assert schedule.expected(records) == [("run", "EERM random")] * 2
-    for job in schedule.trial_jobs(RANDOM):
+    for job in schedule.trial_jobs[RANDOM.name]:
         records[job.id] = done(job)
     jobs = schedule.jobs(records)
     assert [(job.arm, job.settings["seed"]) for job in jobs if job.kind == "run"] == [
@@ -55,7 +55,7 @@ def test_runs_of_an_arm_are_known_when_its_trials_are_done() -> None:
 
 def test_runs_have_the_chosen_settings_on_top_of_the_arms_and_the_datasets() -> None:
     schedule = schedule_of(plan(arms=[ERM]))
-    records = {job.id: done(job, val=0.9 if job.tuned["lr"] == 0.1 else 0.2) for job in schedule.trial_jobs(ERM)}
+    records = {job.id: done(job, val=0.9 if job.tuned["lr"] == 0.1 else 0.2) for job in schedule.trial_jobs[ERM.name]}
     run = next(job for job in schedule.jobs(records) if job.kind == "run")
     assert run.tuned == {"lr": 0.1}
     assert run.settings["lr"] == 0.1
@@ -65,7 +65,7 @@ def test_runs_have_the_chosen_settings_on_top_of_the_arms_and_the_datasets() -> 
 
 def test_rules_share_a_run_only_if_they_chose_the_same() -> None:
     schedule = schedule_of(plan(arms=[ERM], selections=("val", "id_val", "oracle"), seeds=[0]))
-    trials = schedule.trial_jobs(ERM)
+    trials = schedule.trial_jobs[ERM.name]
     assert [job.rules for job in trials] == [("val", "oracle"), ("id_val",)] * 3
     alike = {job.id: done(job) for job in trials}
     assert [job.rules for job in schedule.jobs(alike) if job.kind == "run"] == [("val", "oracle"), ("id_val",)]
@@ -81,7 +81,7 @@ def test_rules_share_a_run_only_if_they_chose_the_same() -> None:
 
 def test_an_arm_without_a_setting_cannot_be_run() -> None:
     schedule = schedule_of(plan(arms=[ERM]))
-    records = {job.id: failed(job, "it broke") for job in schedule.trial_jobs(ERM)}
+    records = {job.id: failed(job, "it broke") for job in schedule.trial_jobs[ERM.name]}
     runs = [job for job in schedule.jobs(records) if job.kind == "run"]
     assert len(runs) == 2
     assert all(job.blocked == "all trials of this arm failed, so there is no setting to run" for job in runs)
@@ -89,7 +89,7 @@ def test_an_arm_without_a_setting_cannot_be_run() -> None:
 
 def test_limits_have_erms_settings_also_where_there_is_no_erm_arm() -> None:
     tuned = schedule_of(plan(arms=[ERM], in_domain=True))
-    records = {job.id: done(job, val=float(job.tuned["lr"] == 0.1)) for job in tuned.trial_jobs(ERM)}
+    records = {job.id: done(job, val=float(job.tuned["lr"] == 0.1)) for job in tuned.trial_jobs[ERM.name]}
     assert {job.settings["lr"] for job in tuned.jobs(records) if job.kind == "limit"} == {0.1}
     alone = schedule_of(plan(arms=[Arm("EERM", {"views": 2, "hidden_channels": 3})], in_domain=True, trials=0))
     limits = [job for job in alone.jobs({}) if job.kind == "limit"]
@@ -101,8 +101,8 @@ def test_limits_have_erms_settings_also_where_there_is_no_erm_arm() -> None:
 def test_data_seeds_reach_every_job_and_tuning_stays_on_the_first() -> None:
     study = plan(arms=[ERM], data_seeds=[5, 6], in_domain=True)
     schedule = schedule_of(study)
-    assert {job.data_seed for job in schedule.trial_jobs(ERM)} == {5}
-    records = {job.id: done(job) for job in schedule.trial_jobs(ERM)}
+    assert {job.data_seed for job in schedule.trial_jobs[ERM.name]} == {5}
+    records = {job.id: done(job) for job in schedule.trial_jobs[ERM.name]}
     jobs = schedule.jobs(records)
     assert [(job.data_seed, job.settings["seed"]) for job in jobs if job.kind == "run"] == [
         (5, 0),

@@ -59,7 +59,7 @@ def test_every_arm_has_the_same_budget_and_the_same_fresh_seeds() -> None:
     schedule = Schedule(resolve(study, load_data("planted", OPTIONS, None)))
     seeds = {}
     for arm in study.arms:
-        jobs = schedule.trial_jobs(arm)
+        jobs = schedule.trial_jobs[arm.name]
         assert len(jobs) == 24
         seeds[arm.name] = {job.settings["seed"] for job in jobs}
         assert not seeds[arm.name] & set(study.seeds)
@@ -86,7 +86,7 @@ def test_a_study_starts_from_the_settings_of_its_dataset() -> None:
     resolved = resolve(study, load_data("planted", OPTIONS, None))
     schedule = Schedule(resolved)
     for arm in study.arms:
-        first = schedule.trial_jobs(arm)[0]
+        first = schedule.trial_jobs[arm.name][0]
         assert first.tuned
         own = resolved.settings(arm)
         assert first.tuned == {name: own[name] for name in first.tuned}

@@ -17,7 +17,7 @@ from graphshift.core.extras import require_extra
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.graph.sparse import Sparse
-from graphshift.report.figures import COLOURS, new_figure
+from graphshift.report.figures import COLOURS, new_figure, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,25 +46,15 @@ def checked_figure(kind: str, path: Path) -> None:
 
 
 def draw_dataset(data: ShiftDataset, rows: Rows, path: Path, *, kind: str = "overview") -> None:
-    """Draws a dataset.
-
-    Args:
-        data: the dataset.
-        rows: its :func:`~graphshift.datasets.statistics.dataset_statistics`.
-        path: of the picture: .png, .svg or .pdf.
-        kind: a name from :data:`FIGURES`.
-    """
+    """Draws a picture (.png, .svg, .pdf; one of :data:`FIGURES`) of a dataset from its ``dataset_statistics``."""
     checked_figure(kind, path)
     FIGURES[kind](data, rows).savefig(path, dpi=110)
 
 
 def _sizes(data: ShiftDataset, rows: Rows) -> Figure:
     """Node numbers, densities and maximum degrees: the paper's figure on Facebook-100."""
-    columns = (
-        ("nodes", "nodes", "{:,.0f}"),
-        ("density", "density", "{:.4f}"),
-        ("maximum_degree", "maximum degree", "{:,.0f}"),
-    )
+    columns = [("nodes", "nodes", "{:,.0f}"), ("density", "density", "{:.4f}")]
+    columns.append(("maximum_degree", "maximum degree", "{:,.0f}"))
     return _bar_panels(data, rows, columns, "sizes, densities and degrees")
 
 
@@ -72,11 +62,9 @@ def _rates(data: ShiftDataset, rows: Rows) -> Figure:
     """Label rates and positive rates: the paper's figure on Elliptic."""
     if not data.task.is_classification:
         raise GraphshiftError(f"dataset {data.name!r}: its labels are no classes, so there are no rates to draw.")
-    second = (
-        ("positive_rate", "positive among the labelled (%)")
-        if data.task.kind == "binary"
-        else ("majority", "largest class among the labelled (%)")
-    )
+    second = ("majority", "largest class among the labelled (%)")
+    if data.task.kind == "binary":
+        second = ("positive_rate", "positive among the labelled (%)")
     percent = [{**row, "label_rate": 100 * row["label_rate"], second[0]: 100 * row[second[0]]} for row in rows]
     columns = (("label_rate", "labelled nodes (%)", "{:.1f}"), (*second, "{:.1f}"))
     return _bar_panels(data, percent, columns, "label rates")
@@ -106,12 +94,11 @@ def _tsne(data: ShiftDataset, rows: Rows) -> Figure:
         if panel is not None:
             name = groups[panel][1][0].name
             ax.set_title(name if shift[name] is None else f"{name}  (x shift {shift[name]:.2f})", fontsize=10)
-    labels = {"train": data.train, "val": data.val, "tests": data.tests}
-    handles = [
-        Line2D([], [], linestyle="", marker="o", color=_ROLES[role], label=_role_label(role, group))
-        for role, group in labels.items()
-        if group
-    ]
+    handles = []
+    for role, group in {"train": data.train, "val": data.val, "tests": data.tests}.items():
+        if group:
+            label = _role_label(role, group)
+            handles.append(Line2D([], [], linestyle="", marker="o", color=_ROLES[role], label=label))
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     figure.suptitle(f"{data.name}: t-SNE of the nodes' features ({len(points):,} nodes that count)")
     return figure
@@ -170,9 +157,7 @@ def _bar_panels(data: ShiftDataset, rows: Rows, columns: Sequence[tuple[str, str
         bars = ax.barh([row["environment"] for row in rows], values, color=[_ROLES[row["role"]] for row in rows])
         ax.bar_label(bars, [form.format(value) for value in values], padding=3, fontsize=8)
         ax.set(xlabel=label, xlim=(0, 1.22 * max(values) or 1))
-        ax.grid(axis="x", alpha=0.25)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
+        plain(ax, "x")
     panels[0].invert_yaxis()
     _role_legend(figure, rows)
     figure.suptitle(f"{data.name}: {title}")
@@ -201,9 +186,8 @@ def _class_shares(ax: Axes, rows: Rows) -> None:
     shares = 100 * np.array([row["class_shares"] for row in rows])
     training = [row["role"] == "train" for row in rows]
     many = shares.shape[1] > _MOST_CLASSES
-    order = (
-        np.argsort(-shares[training].mean(axis=0), kind="stable")[:_MOST_CLASSES] if many else range(shares.shape[1])
-    )
+    largest = np.argsort(-shares[training].mean(axis=0), kind="stable")[:_MOST_CLASSES]
+    order = largest if many else range(shares.shape[1])
     names = [row["environment"] for row in rows]
     bottom = np.zeros(len(rows))
     # Another scale than that of the roles, and one that is told apart by its lightness.
@@ -258,9 +242,7 @@ def _name_ticks(ax: Axes, names: Sequence[str]) -> None:
     if crowded:
         for label in ax.get_xticklabels():
             label.set_horizontalalignment("right")
-    ax.grid(axis="y", alpha=0.25)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
+    plain(ax, "y")
 
 
 def _sample(group: Sequence[Environment], share: int, random: np.random.Generator) -> NDArray[np.float32]:

@@ -15,17 +15,11 @@ from graphshift.report.svg import inline_svg
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; `` `names` `` are set as code.
-
-    Args:
-        text: what it says.
-        lead: set it larger: what the page says in one breath.
-        strong: the words in it to set off, such as the names of those compared.
-    """
+    """A paragraph; `` `names` `` are set as code."""
 
     text: str
-    lead: bool = False
-    strong: Sequence[str] = ()
+    lead: bool = False  #: set it larger: what the page says in one breath
+    strong: Sequence[str] = ()  #: the words in it to set off, such as the names of those compared
 
 
 @dataclass(frozen=True)
@@ -52,19 +46,12 @@ class Code:
 
 @dataclass(frozen=True)
 class Table:
-    """A table.
-
-    Args:
-        table: its title, cells and note; the first column names the rows.
-        best: the rows to set off, by number.
-        aside: the rows that are there for reference, by number.
-        words: no column is one of numbers, even if some of its cells begin with one.
-    """
+    """A table, whose first column names the rows."""
 
     table: StudyTable
-    best: Sequence[int] = ()
-    aside: Sequence[int] = ()
-    words: bool = False
+    best: Sequence[int] = ()  #: the rows to set off, by number
+    aside: Sequence[int] = ()  #: the rows that are there for reference, by number
+    words: bool = False  #: no column is one of numbers, even if some of its cells begin with one
 
 
 @dataclass(frozen=True)
@@ -95,34 +82,21 @@ Block: TypeAlias = Text | Points | Facts | Code | Table | Figure | Details | Sec
 
 
 def page(title: str, sections: Sequence[Section], *, lead: Sequence[Block] = (), warnings: Sequence[str] = ()) -> str:
-    """A whole page, the same bytes for the same content.
-
-    Args:
-        title: of the page.
-        sections: in order; they make the list of contents.
-        lead: what stands under the title, before the contents.
-        warnings: words that nobody may overlook; they are set off wherever they stand.
+    """A whole page, the same bytes for the same content. ``lead`` stands under the title, before the contents;
+    ``warnings`` are words that nobody may overlook, set off wherever they stand.
     """
     writer = _Writer(tuple(warnings))
     opening = writer.blocks(lead, 2)
-    names = [writer.name(section.title) for section in sections]
-    body = [writer.section(section, 2, name) for section, name in zip(sections, names, strict=True)]
-    contents = "".join(
-        f'<li><a href="#{name}">{writer.text(section.title)}</a></li>'
-        for section, name in zip(sections, names, strict=True)
-    )
-    return "\n".join(
-        [
-            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(title)}</title>",
-            f"<style>\n{Path(__file__).with_name('page.css').read_text(encoding='utf-8')}</style>\n</head>\n<body>",
-            f"<header>\n<h1>{writer.text(title)}</h1>\n{opening}\n</header>",
-            f'<nav aria-label="Contents"><ul>{contents}</ul></nav>\n<main>',
-            *body,
-            "</main>\n</body>\n</html>\n",
-        ]
-    )
+    named = [(section, writer.name(section.title)) for section in sections]
+    body = "\n".join(writer.section(section, 2, name) for section, name in named)
+    contents = "".join(f'<li><a href="#{name}">{writer.text(section.title)}</a></li>' for section, name in named)
+    css = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    head = '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+    head += '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+    head += f"<title>{escape(title)}</title>\n<style>\n{css}</style>\n</head>\n"
+    header = f"<header>\n<h1>{writer.text(title)}</h1>\n{opening}\n</header>"
+    navigation = f'<nav aria-label="Contents"><ul>{contents}</ul></nav>'
+    return f"{head}<body>\n{header}\n{navigation}\n<main>\n{body}\n</main>\n</body>\n</html>\n"
 
 
 _TAGS = {"warning": ('<strong class="warning">', "</strong>"), "strong": ("<b>", "</b>"), "code": ("<code>", "</code>")}
@@ -158,14 +132,9 @@ class _Writer:
     def prose(self, text: str, strong: Sequence[str] = ()) -> str:
         """Text that also has code and words to set off."""
         longest_first = sorted(filter(None, strong), key=len, reverse=True)
-        return self._set(
-            text,
-            {
-                "warning": [re.escape(words) for words in self.warnings],
-                "code": ["`[^`]+`"],
-                "strong": [rf"(?<!\w){re.escape(words)}(?!\w)" for words in longest_first],
-            },
-        )
+        words = [rf"(?<!\w){re.escape(name)}(?!\w)" for name in longest_first]
+        warnings = [re.escape(name) for name in self.warnings]
+        return self._set(text, {"warning": warnings, "code": ["`[^`]+`"], "strong": words})
 
     def _set(self, text: str, kinds: Mapping[str, Sequence[str]]) -> str:
         """Escapes a text piece by piece: what is found in it gets its tags, whatever it looks like."""
@@ -215,16 +184,13 @@ class _Writer:
         table = block.table
         numbers = [i for i in range(1, len(table.columns)) if not block.words and _is_number_column(table, i)]
         kinds = ["number" if i in numbers else "words" for i in range(len(table.columns))]
-        heads = "".join(
-            f'<th scope="col" class="{kind}">{self.text(column)}</th>'
-            for kind, column in zip(kinds, table.columns, strict=True)
-        )
+        columns = zip(kinds, table.columns, strict=True)
+        heads = "".join(f'<th scope="col" class="{kind}">{self.text(column)}</th>' for kind, column in columns)
         lines = []
         for i, row in enumerate(table.rows):
             look = ' class="best"' if i in block.best else ' class="aside"' if i in block.aside else ""
-            cells = "".join(
-                f'<td class="{kind}">{self.text(cell)}</td>' for kind, cell in zip(kinds[1:], row[1:], strict=True)
-            )
+            both = zip(kinds[1:], row[1:], strict=True)
+            cells = "".join(f'<td class="{kind}">{self.text(cell)}</td>' for kind, cell in both)
             lines.append(f'<tr{look}><th scope="row">{self.text(row[0])}</th>{cells}</tr>\n')
         note = f'\n<p class="note">{self.text(table.note)}</p>' if table.note else ""
         # Who has no mouse scrolls a wide table with the arrow keys: it takes the focus.

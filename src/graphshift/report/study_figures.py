@@ -87,40 +87,20 @@ def _environments(summary: Summary, rows: Rows, rule: str) -> Figure:
         means = [style.scale * (entry.environments[name].mean or 0.0) for name in tests]
         deviations = [style.scale * (entry.environments[name].std or 0.0) for name in tests]
         places = [j + style.beside(arm) for j in range(len(tests))]
-        axes.errorbar(
-            places,
-            means,
-            yerr=deviations,
-            fmt=look["marker"],
-            color=look["color"],
-            ms=6,
-            capsize=2.5,
-            elinewidth=1.1,
-            label=arm,
-        )
+        bars: dict[str, Any] = {"ms": 6, "capsize": 2.5, "elinewidth": 1.1, "linestyle": ""}
+        axes.errorbar(places, means, yerr=deviations, **look, **bars, label=arm)
+    levels: list[tuple[Mapping[str, float], dict[str, Any]]] = []  # by test, and how the line looks
     for i, (backbone, limit) in enumerate(summary.limits.items()):
-        for j, name in enumerate(tests):
-            if name in limit.environments:
-                value = style.scale * (limit.environments[name].mean or 0.0)
-                axes.plot(
-                    [j - 0.4, j + 0.4],
-                    [value, value],
-                    color="black",
-                    linewidth=1.3,
-                    linestyle=_DASHES[i % 4],
-                    label=f"in-domain limit, {backbone}" if j == 0 else None,
-                )
+        means_of = {name: both.mean or 0.0 for name, both in limit.environments.items()}
+        look = {"color": "black", "linestyle": _DASHES[i % 4], "label": f"in-domain limit, {backbone}"}
+        levels.append((means_of, look))
     if len(summary.majority) == len(tests):
+        levels.append((summary.majority, {"color": "#7F7F7F", "linestyle": ":", "label": "always the largest class"}))
+    for values, look in levels:
         for j, name in enumerate(tests):
-            value = style.scale * summary.majority[name]
-            axes.plot(
-                [j - 0.4, j + 0.4],
-                [value, value],
-                color="#7F7F7F",
-                linestyle=":",
-                linewidth=1.3,
-                label="always the largest class" if j == 0 else None,
-            )
+            if name in values:
+                once = look if j == 0 else look | {"label": None}
+                axes.plot([j - 0.4, j + 0.4], [style.scale * values[name]] * 2, linewidth=1.3, **once)
     axes.set_xticks(range(len(tests)), tests)
     axes.set_xlim(-0.6, len(tests) - 0.4)
     axes.set(xlabel="test environment", ylabel=style.label)
@@ -146,25 +126,14 @@ def _seeds(summary: Summary, rows: Rows, rule: str) -> Figure:
                 pair = (row.record.backbone, *row.seeds)
                 by_pair.setdefault(pair, []).append((value, places[arm]))
             axes.scatter(values, [places[arm]] * len(values), s=30, alpha=0.75, linewidths=0, zorder=3, **style.of(arm))
-            axes.vlines(
-                fmean(values),
-                places[arm] - 0.28,
-                places[arm] + 0.28,
-                color=style.of(arm)["color"],
-                linewidth=2.5,
-                zorder=4,
-            )
+            place, colour = places[arm], style.of(arm)["color"]
+            axes.vlines(fmean(values), place - 0.28, place + 0.28, color=colour, linewidth=2.5, zorder=4)
         for line in by_pair.values():
             axes.plot(*zip(*line, strict=True), color="#7F7F7F", alpha=0.25, linewidth=0.7, zorder=1)
         if key == "mean":
             for i, (backbone, limit) in enumerate(summary.limits.items()):
-                axes.axvline(
-                    style.scale * limit.mean,
-                    color="black",
-                    linewidth=1.2,
-                    linestyle=_DASHES[i % 4],
-                    label=f"in-domain limit, {backbone}",
-                )
+                look = {"color": "black", "linewidth": 1.2, "linestyle": _DASHES[i % 4]}
+                axes.axvline(style.scale * limit.mean, **look, label=f"in-domain limit, {backbone}")
         axes.set(xlabel=style.label, title=name)
         axes.title.set_fontsize(10)
         plain(axes, "x")
@@ -198,25 +167,11 @@ def _tuning(summary: Summary, rule: str) -> Figure:
             for t in own:
                 place = values.index(t.settings[name]) + style.beside(arm, 0.5)
                 scores = [style.scale * score for score in t.scores]
-                axes.scatter(
-                    [place] * len(scores),
-                    scores,
-                    s=22,
-                    alpha=0.7,
-                    linewidths=0,
-                    **style.of(arm),
-                    label=arm if t is own[0] else None,
-                )
+                look = style.of(arm) | {"label": arm if t is own[0] else None}
+                axes.scatter([place] * len(scores), scores, s=22, alpha=0.7, linewidths=0, **look)
                 if t.chosen:
-                    axes.scatter(
-                        [place],
-                        [style.scale * (t.score or 0.0)],
-                        s=90,
-                        facecolors="none",
-                        edgecolors="black",
-                        linewidths=1.2,
-                        zorder=4,
-                    )
+                    ring: dict[str, Any] = {"facecolors": "none", "edgecolors": "black", "linewidths": 1.2}
+                    axes.scatter([place], [style.scale * (t.score or 0.0)], s=90, zorder=4, **ring)
         axes.set_xticks(range(len(values)), [f"{v:g}" if isinstance(v, float) else str(v) for v in values])
         axes.set_xlim(-0.6, len(values) - 0.4)
         axes.set_xlabel(name)
@@ -225,11 +180,9 @@ def _tuning(summary: Summary, rule: str) -> Figure:
         if i % columns == 0:
             axes.set_ylabel(f"{rule} {style.label}")
     failed = sum(t.failed for t in summary.tuning if t.selection == rule)
-    figure.suptitle(
-        f"{summary.dataset}: tuning, every trial's score by {rule_label(summary, rule)}\n"
-        f"ring: chosen, at the mean of its trials{f'; {failed} failed trials are not shown' if failed else ''}",
-        fontsize=10,
-    )
+    title = f"{summary.dataset}: tuning, every trial's score by {rule_label(summary, rule)}"
+    lost = f"; {failed} failed trials are not shown" if failed else ""
+    figure.suptitle(f"{title}\nring: chosen, at the mean of its trials{lost}", fontsize=10)
     handles: dict[str, Any] = {}
     for axes in panels.flat:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):

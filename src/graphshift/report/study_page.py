@@ -23,12 +23,7 @@ _RULES = {
 
 
 def study_page(study: Study, figures: Path) -> str:
-    """The page as HTML that needs no other file.
-
-    Args:
-        study: that was run.
-        figures: the folder of :func:`~graphshift.report.study_figures.draw_figures`.
-    """
+    """The page as HTML that needs no other file; ``figures`` is the folder that ``draw_figures`` drew into."""
     summary, plan = study.summary, study.plan
     sections = [
         Section("Findings", _findings(summary)),
@@ -44,9 +39,8 @@ def study_page(study: Study, figures: Path) -> str:
         Section("Run it again", _again(summary)),
     ]
     title = f"{summary.dataset}: {_count(len(plan.arms), 'arm')} compared"
-    return page(
-        title, sections, lead=[Text(_headline(summary), lead=True, strong=summary.arm_names())], warnings=[NOT_ALLOWED]
-    )
+    lead = Text(_headline(summary), lead=True, strong=summary.arm_names())
+    return page(title, sections, lead=[lead], warnings=[NOT_ALLOWED])
 
 
 def _main_rule(summary: Summary) -> str:
@@ -71,10 +65,8 @@ def _headline(summary: Summary) -> str:
     if not ahead and not behind:
         return f"{by}No significant difference (95 %): no arm is ahead of {against} or behind in the mean test score."
     if not ahead:
-        return (
-            f"{by}No arm is significantly ahead of {against} in the mean test score; "
-            f"{len(behind)} of {len(found)} {_be(len(behind))} behind."
-        )
+        share = f"{len(behind)} of {len(found)} {_be(len(behind))} behind"
+        return f"{by}No arm is significantly ahead of {against} in the mean test score; {share}."
     metric = METRICS.find(summary.metric)
     best = max(ahead, key=lambda difference: difference.mean).sentence(metric.scale, metric.unit)
     if len(found) == 1:
@@ -109,7 +101,7 @@ def _compared(summary: Summary, plan: ResolvedPlan) -> list[Block]:
         "Dataset": summary.dataset + options,
         "Metric": f"{METRICS.find(summary.metric).title}; {better} is better",
         "Arms": "; ".join(
-            arm.name + (f" (against {baseline.name})" if (baseline := plan.baseline(arm)) else "") for arm in plan.arms
+            arm.name + (f" (against {b.name})" if (b := plan.baseline(arm)) else "") for arm in plan.arms
         ),
         "Test environments": f"{len(tests)}: {', '.join(tests)}",
         "Seeds": f"{len(summary.seeds)}: {_list(summary.seeds)}",
@@ -117,11 +109,10 @@ def _compared(summary: Summary, plan: ResolvedPlan) -> list[Block]:
     if summary.data_seeds:
         joined = "each with all seeds" if plan.crossed else "each with one seed"
         pairs["Data seeds"] = f"{len(summary.data_seeds)}: {_list(summary.data_seeds)}, {joined}"
-    pairs["Tuning"] = (
-        f"{show_budget(summary)} that is tuned, on seeds that the runs do not use ({_list(summary.tuning_seeds)})"
-        if summary.tuning
-        else "none"
+    apart = (
+        f"that is tuned, on seeds that the runs do not use ({_list(summary.tuning_seeds)})" if summary.tuning else ""
     )
+    pairs["Tuning"] = f"{show_budget(summary)} {apart}" if summary.tuning else "none"
     for entry in summary.selections:
         pairs[f"Rule {entry.rule}"] = _RULES[entry.rule] + (f" ({entry.note})" if entry.note else "")
     words = {"trial": "trial", "run": "final run", "limit": "in-domain limit"}
@@ -208,15 +199,12 @@ def _figure(folder: Path, name: str, caption: str) -> list[Block]:
 
 
 def _settings(summary: Summary, plan: ResolvedPlan, figures: Path) -> list[Block]:
-    blocks: list[Block] = []
+    def drawn(rule: str) -> list[Block]:
+        return _figure(figures, f"tuning-{rule}", f"Every trial's score by {rule_label(summary, rule)}.")
+
+    blocks: list[Block] = [Text("Nothing was tuned.")]
     if summary.tuning:
-
-        def drawn(rule: str) -> list[Block]:
-            return _figure(figures, f"tuning-{rule}", f"Every trial's score by {rule_label(summary, rule)}.")
-
         blocks = [Table(study_tables(summary)[-2]), *_by_rule(summary, drawn)]
-    else:
-        blocks = [Text("Nothing was tuned.")]
     return [*blocks, Details("Complete settings of every arm", [Table(_complete(plan), words=True)])]
 
 
@@ -280,12 +268,8 @@ def _reading(summary: Summary) -> dict[str, str]:
 
 
 def _provenance(summary: Summary) -> list[Block]:
-    blocks: list[Block] = [
-        Text(
-            f"Written by graphshift {summary.version}. Beside this page, `plan.json` has the plan, `results.jsonl` "
-            "every fit, and `summary.json` every number shown here, unrounded."
-        )
-    ]
+    files = "`plan.json` has the plan, `results.jsonl` every fit, and `summary.json` every number shown here, unrounded"
+    blocks: list[Block] = [Text(f"Written by graphshift {summary.version}. Beside this page, {files}.")]
     sessions = summary.provenance
     for i, session in enumerate(sessions, 1):
         facts = Facts(_session(session))

@@ -14,23 +14,13 @@ from graphshift.studies import Study
 def write_report(study: Study, folder: Path | str) -> list[Path]:
     """Writes ``table.txt``, ``.md``, ``.tex`` and ``.csv``, ``figures/`` and ``report.html``, over those there.
 
-    Args:
-        study: from :func:`graphshift.studies.run_study`.
-        folder: the study's.
-
-    Returns:
-        What was written.
+    Returns the paths of what was written into the study's folder.
     """
     folder = Path(folder)
     written = []
-    for name, content in (
-        ("table.txt", as_text(study.summary)),
-        ("table.md", as_markdown(study.summary)),
-        ("table.tex", as_latex(study.summary)),
-        ("table.csv", as_csv(study.summary)),
-    ):
-        write_text(folder / name, content)
-        written.append(folder / name)
+    for suffix, shown in {"txt": as_text, "md": as_markdown, "tex": as_latex, "csv": as_csv}.items():
+        written.append(folder / f"table.{suffix}")
+        write_text(written[-1], shown(study.summary))
     rows = {rule: study.rows(rule) for rule in study.plan.selections}
     written += draw_figures(study.summary, rows, folder / "figures")
     write_text(folder / "report.html", study_page(study, folder / "figures"))

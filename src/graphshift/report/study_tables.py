@@ -51,31 +51,17 @@ def _scores(summary: Summary, rule: str) -> StudyTable:
     with_gap = any(arm.gap_closed for arm in own)
     rows = []
     for arm in own:
-        row = [
-            arm.arm,
-            *(show_spread(scores, metric) for scores in (arm.val, arm.mean_test, arm.worst_test)),
-            *show_difference(arm.difference.mean_test, metric),
-        ]
+        spreads = [show_spread(scores, metric) for scores in (arm.val, arm.mean_test, arm.worst_test)]
+        row = [arm.arm, *spreads, *show_difference(arm.difference.mean_test, metric)]
         row += [arm.gap_closed.text if arm.gap_closed else "–"] if with_gap else []
         rows.append([*row, str(arm.failed)])
     methods = {arm.arm: arm.method for arm in own}
     against = "ERM" if all(methods[a.baseline] == "erm" for a in own if a.baseline) else "its baseline"
-    columns = [
-        "arm",
-        "validation",
-        "mean test",
-        "worst test",
-        f"mean test against {against} (95 %)",
-        "p",
-        "won–tied–lost",
-    ]
-    columns += [*(["gap closed"] if with_gap else []), "failed"]
-    return StudyTable(
-        f"{summary.dataset}: {METRICS.find(metric).title}, epoch and setting chosen by {rule_label(summary, rule)}",
-        columns,
-        rows,
-        _note(summary, own),
-    )
+    columns = ["arm", "validation", "mean test", "worst test", f"mean test against {against} (95 %)", "p"]
+    columns += ["won–tied–lost", *(["gap closed"] if with_gap else []), "failed"]
+    chosen = f"epoch and setting chosen by {rule_label(summary, rule)}"
+    title = f"{summary.dataset}: {METRICS.find(metric).title}, {chosen}"
+    return StudyTable(title, columns, rows, _note(summary, own))
 
 
 def _note(summary: Summary, arms: Sequence[ArmSummary]) -> str:
@@ -122,19 +108,16 @@ def _side_by_side(summary: Summary) -> StudyTable:
 
 def _environments(summary: Summary, rule: str) -> StudyTable:
     metric = summary.metric
-    rows = [
-        [arm.arm, *(show_spread(arm.environments[name], metric) for name in summary.tests)]
-        for arm in summary.of_rule(rule)
-    ]
+    arms, tests = summary.of_rule(rule), summary.tests
+    rows = [[arm.arm, *(show_spread(arm.environments[name], metric) for name in tests)] for arm in arms]
     for backbone, limit in summary.limits.items():
         rows.append([f"in-domain limit, {backbone}", *show_limit(limit, summary)])
     if summary.majority:
         shares = [show_score(summary.majority.get(name), "accuracy") for name in summary.tests]
         rows.append(["share of the largest class (%)", *shares])
     note = "in-domain limit: ERM cross-validated on each test graph's own labels (5 folds)." if summary.limits else ""
-    title = (
-        f"{summary.dataset}: {METRICS.find(metric).title} by test environment, chosen by {rule_label(summary, rule)}"
-    )
+    chosen = f"chosen by {rule_label(summary, rule)}"
+    title = f"{summary.dataset}: {METRICS.find(metric).title} by test environment, {chosen}"
     return StudyTable(title, ["arm", *summary.tests], rows, note)
 
 
@@ -150,15 +133,8 @@ def _chosen(summary: Summary) -> StudyTable:
         if not arm.trials or arm.is_variant:
             continue
         chosen = "every trial failed" if arm.chosen is None else show_settings(arm.chosen)
-        rows.append(
-            [
-                arm.arm,
-                rule_label(summary, arm.selection),
-                chosen,
-                show_score(arm.chosen_score, summary.metric),
-                f"{arm.chosen_trials or 0} of {arm.trials}",
-            ]
-        )
+        score, trials = show_score(arm.chosen_score, summary.metric), f"{arm.chosen_trials or 0} of {arm.trials}"
+        rows.append([arm.arm, rule_label(summary, arm.selection), chosen, score, trials])
     note = "score: mean of the rule's own scores over the trials of that setting."
     return StudyTable("chosen settings", ["arm", "rule", "chosen", "score", "its trials"], rows, note)
 
@@ -169,14 +145,9 @@ def _cost(summary: Summary) -> StudyTable:
     for arm in summary.of_rule(first):
         if arm.is_variant:
             continue
-        rows.append(
-            [
-                arm.arm,
-                "–" if arm.seconds_per_epoch is None else f"{1000 * arm.seconds_per_epoch:.1f}",
-                "–" if arm.peak_rss_mb is None else f"{arm.peak_rss_mb:.0f}",
-                "–" if arm.variance is None else f"{arm.variance:.1e}",
-            ]
-        )
+        milliseconds = "–" if arm.seconds_per_epoch is None else f"{1000 * arm.seconds_per_epoch:.1f}"
+        memory = "–" if arm.peak_rss_mb is None else f"{arm.peak_rss_mb:.0f}"
+        rows.append([arm.arm, milliseconds, memory, "–" if arm.variance is None else f"{arm.variance:.1e}"])
     columns = ["arm", "ms an epoch", "peak memory (MB)", "variance of risks"]
     note = f" ({NOT_ALLOWED})" if first == "oracle" else ""
     return StudyTable(f"cost of the runs chosen by {first}{note}", columns, rows)
@@ -246,56 +217,26 @@ def as_markdown(summary: Summary) -> str:
 
 def as_latex(summary: Summary) -> str:
     """All tables as a LaTeX document with booktabs; each can be copied out on its own."""
-    lines = [
-        r"\documentclass{article}",
-        r"\usepackage[T1]{fontenc}",
-        r"\usepackage{booktabs}",
-        r"\usepackage{graphicx}",
-        r"\usepackage[landscape,margin=2cm]{geometry}",
-        r"\begin{document}",
-        "",
-    ]
+    packages = ("[T1]{fontenc}", "{booktabs}", "{graphicx}", "[landscape,margin=2cm]{geometry}")
+    lines = [r"\documentclass{article}", *(rf"\usepackage{name}" for name in packages), r"\begin{document}", ""]
     for table in study_tables(summary):
         lines += [
-            r"\begin{table}[ht]",
-            r"\centering",
+            "\\begin{table}[ht]\n\\centering",
             rf"\caption{{{_tex(table.title)}}}",
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
-            r"\toprule",
-            " & ".join(map(_tex, table.columns)) + r" \\",
-            r"\midrule",
+            "\\toprule\n" + " & ".join(map(_tex, table.columns)) + " \\\\\n\\midrule",
             *(" & ".join(map(_tex, row)) + r" \\" for row in table.rows),
-            r"\bottomrule",
-            r"\end{tabular}}",
+            "\\bottomrule\n\\end{tabular}}",
         ]
         lines += [rf"\par\smallskip{{\small {_tex(table.note)}}}"] if table.note else []
         lines += [r"\end{table}", ""]
     return "\n".join([*lines, r"\end{document}", ""])
 
 
-_TEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "±": r"$\pm$",
-    "–": "--",
-    "−": "$-$",
-    "²": "$^2$",
-    "β": r"$\beta$",
-    "·": r"$\cdot$",
-    "<": "$<$",
-    ">": "$>$",
-    "[": "{[}",
-    "]": "{]}",
-}
+_TEX = {character: f"\\{character}" for character in "&%$#_{}"} | {"[": "{[}", "]": "{]}", "<": "$<$", ">": "$>$"}
+_TEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
+_TEX |= {"–": "--", "−": "$-$", "²": "$^2$", "β": r"$\beta$", "·": r"$\cdot$"}
 
 
 def _tex(text: str) -> str:

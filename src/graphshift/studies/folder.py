@@ -19,17 +19,8 @@ from graphshift.studies.jobs import Schedule
 FORMAT = 1
 
 #: All that a study writes beside ``plan.json``; anything else in its folder is left alone.
-_FILES = (
-    "results.jsonl",
-    "provenance.json",
-    "summary.json",
-    "table.txt",
-    "table.md",
-    "table.tex",
-    "table.csv",
-    "figures",
-    "report.html",
-)
+_TABLES = ("table.txt", "table.md", "table.tex", "table.csv")
+_FILES = ("results.jsonl", "provenance.json", "summary.json", *_TABLES, "figures", "report.html")
 
 
 def study_folder(path: Path) -> OwnedFolder:
@@ -41,40 +32,20 @@ def plan_json(schedule: Schedule) -> dict[str, Any]:
     """The plan with everything that follows from it: complete settings, every trial, every seed."""
     plan, arms = schedule.plan, []
     for arm in plan.arms:
-        baseline = plan.baseline(arm)
-        arms.append(
-            {
-                "name": arm.name,
-                "settings": dict(arm.settings),
-                "space": {name: list(values) for name, values in (arm.space or {}).items()},
-                "baseline": None if baseline is None else baseline.name,
-                "complete": _without_draws(plan.settings(arm)),
-                "trials": [
-                    {"trial": trial.number, "seed": trial.seed, "settings": dict(trial.settings)}
-                    for trial in schedule.trials[arm.name]
-                ],
-            }
-        )
-    content = {
-        "format": FORMAT,
-        "version": __version__,
-        "dataset": plan.dataset,
-        "options": plan.public_options(),
-        "data": {"metric": plan.metric, "data_seed": plan.own_data_seed} | dict(plan.shapes),
-        "arms": arms,
-        "seeds": list(plan.seeds),
-        "data_seeds": None if plan.data_seeds is None else list(plan.data_seeds),
-        "crossed": plan.crossed,
-        "trials": plan.trials,
-        "selections": list(plan.selections),
-        "in_domain": plan.in_domain,
-    }
-    if plan.repeats != 1:  # not in the plans of earlier versions, which knew no other
-        content["repeats"] = plan.repeats
-    if plan.adapt:
-        content["adapt"] = list(plan.adapt)
-    if plan.ensemble != 1:
-        content["ensemble"] = plan.ensemble
+        baseline, trials = plan.baseline(arm), schedule.trials[arm.name]
+        space = {name: list(values) for name, values in (arm.space or {}).items()}
+        own: dict[str, Any] = {"name": arm.name, "settings": dict(arm.settings), "space": space}
+        own |= {"baseline": baseline and baseline.name, "complete": _without_draws(plan.settings(arm))}
+        own["trials"] = [{"trial": t.number, "seed": t.seed, "settings": dict(t.settings)} for t in trials]
+        arms.append(own)
+    content = {"format": FORMAT, "version": __version__, "dataset": plan.dataset, "options": plan.public_options()}
+    content["data"] = {"metric": plan.metric, "data_seed": plan.own_data_seed, **plan.shapes}
+    content["arms"] = arms
+    same = ("seeds", "data_seeds", "crossed", "trials", "selections", "in_domain")
+    content |= {name: getattr(plan, name) for name in same}
+    # Not in the plans of earlier versions, which knew no other than the default.
+    later = {"repeats": 1, "adapt": (), "ensemble": 1}
+    content |= {name: getattr(plan, name) for name, default in later.items() if getattr(plan, name) != default}
     as_read_back: dict[str, Any] = json.loads(json.dumps(content, default=str))
     return as_read_back
 

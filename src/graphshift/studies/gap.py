@@ -16,37 +16,23 @@ NO_GAP = "no gap"
 
 @dataclass(frozen=True)
 class Limit:
-    """The in-domain limit of a backbone.
+    """The in-domain limit of a backbone."""
 
-    Attributes:
-        settings, tuned: of its fits.
-        environments: mean and standard deviation over folds and data seeds, for each test environment.
-        mean: over environments.
-        error: the mean's standard error, which takes folds as independent.
-    """
-
-    settings: dict[str, Any]
-    tuned: dict[str, Any]
-    environments: dict[str, Spread]
-    mean: float
-    error: float
+    settings: dict[str, Any]  #: of its fits
+    tuned: dict[str, Any]  #: the tuned part of them
+    environments: dict[str, Spread]  #: over folds and data seeds, for each test environment
+    mean: float  #: over environments
+    error: float  #: the mean's standard error, which takes folds as independent
 
 
 @dataclass(frozen=True)
 class GapClosed:
-    """The share of a gap that an arm closes.
+    """The share of a gap that an arm closes."""
 
-    Attributes:
-        share: None without a gap.
-        gap: from the baseline to the in-domain limit.
-        error: the gap's standard error.
-        text: for tables.
-    """
-
-    share: float | None
-    gap: float
-    error: float
-    text: str
+    share: float | None  #: None without a gap
+    gap: float  #: from the baseline to the in-domain limit
+    error: float  #: the gap's standard error
+    text: str  #: for tables
 
 
 def limits_of(records: Sequence[Record]) -> dict[str, Limit]:
@@ -71,12 +57,7 @@ def closed(
 ) -> GapClosed:
     """(arm − baseline) / (limit − baseline), unless the gap is not above twice its standard error.
 
-    Args:
-        arm: its mean test score.
-        baseline: the baseline's, run by run.
-        limit: the in-domain limit.
-        limit_error: its standard error.
-        higher_is_better: which way the metric goes.
+    Of the arm its mean test score, of the baseline the scores run by run.
     """
     sign = 1 if higher_is_better else -1
     gap = sign * (limit - fmean(baseline))

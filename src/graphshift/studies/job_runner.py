@@ -31,18 +31,11 @@ from graphshift.training.selection import adversarially_edited
 
 
 class JobRunner:
-    """Runs jobs of one dataset one after another; it keeps the data of the latest.
+    """Runs jobs of one dataset one after another; it keeps the data of the latest."""
 
-    Args:
-        dataset: its name.
-        options: of the dataset.
-        loaded: data that are loaded already, by the data seed that the plan gave for them (None if it gave none).
-    """
-
-    def __init__(
-        self, dataset: str, options: Mapping[str, Any], loaded: Mapping[int | None, ShiftDataset] | None = None
-    ) -> None:
-        self.dataset, self.options, self.loaded = dataset, options, dict(loaded or {})
+    def __init__(self, dataset: str, options: Mapping[str, Any]) -> None:
+        self.dataset, self.options = dataset, options
+        self.loaded: dict[int | None, ShiftDataset] = {}  #: by the data seed that the plan gave; None if it gave none
 
     def run(self, job: Job) -> Record:
         """The record of a job."""
@@ -72,31 +65,12 @@ def failed(job: Job, reason: str) -> Record:
 
 
 def record_of(job: Job, **found: Any) -> Record:
-    """The record of a job.
-
-    Args:
-        job: what was to do.
-        found: what came of it, as fields of :class:`~graphshift.studies.records.Record`.
-    """
-    settings = job.settings
-    return Record(
-        kind=job.kind,
-        id=job.id,
-        dataset=job.dataset,
-        arm=job.arm,
-        method=settings["method"],
-        backbone=settings["backbone"],
-        explorer=settings.get("explorer"),
-        data_seed=job.data_seed,
-        seed=settings["seed"],
-        trial=job.trial,
-        tuned=dict(job.tuned),
-        environment=job.environment,
-        settings=dict(settings),
-        threads=torch.get_num_threads(),
-        version=__version__,
-        **found,
-    )
+    """The record of a job; ``found`` is what came of it, as fields of a record."""
+    same = ("kind", "id", "dataset", "arm", "data_seed", "trial", "environment")
+    found |= {name: getattr(job, name) for name in same}
+    found |= {name: job.settings.get(name) for name in ("method", "backbone", "explorer", "seed")}
+    found |= {"settings": dict(job.settings), "tuned": dict(job.tuned)}
+    return Record(threads=torch.get_num_threads(), version=__version__, **found)
 
 
 def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
@@ -130,19 +104,13 @@ def _scored(selected: Selected, members: Sequence[Estimator], data: ShiftDataset
     """What a rule chose in a final run, with the scores on validation after edits, on training and on the tests."""
     model, columns = members[0], data.facts.get("spurious_columns")
     edited = [model.score(adversarially_edited(model.backbone_, e)) for e in data.val]
-    own, together = _on_tests(members[:1], data, job.adapt), None
+    found = _on_tests(members[:1], data, job.adapt) | {"adversarial_val": fmean(edited) if edited else None}
     if job.ensemble > 1:
         val = _on_validation(Ensemble(members), data)
-        together = EnsembleScores(members=job.ensemble, val=val, **_on_tests(members, data, job.adapt))
-    return replace(
-        selected,
-        adversarial_val=fmean(edited) if edited else None,
-        train=fmean(model.score(e) for e in data.train),
-        # Fig. 2b: without the columns that the dataset knows to be spurious
-        train_without_spurious=None if columns is None else fmean(model.score(e.without(columns)) for e in data.train),
-        ensemble=together,
-        **own,
-    )
+        found["ensemble"] = EnsembleScores(members=job.ensemble, val=val, **_on_tests(members, data, job.adapt))
+    if columns is not None:  # Fig. 2b: without the columns that the dataset knows to be spurious
+        found["train_without_spurious"] = fmean(model.score(e.without(columns)) for e in data.train)
+    return replace(selected, train=fmean(model.score(e) for e in data.train), **found)
 
 
 def _epochs(model: Estimator, first: str) -> Mapping[str, tuple[int, float | None, Mapping[str, Any]]]:
@@ -156,15 +124,10 @@ def _on_validation(model: Predictor, data: ShiftDataset, adapt: str | None = Non
 
 
 def _on_tests(members: Sequence[Estimator], data: ShiftDataset, ways: Sequence[str]) -> dict[str, Any]:
-    """Test scores; with each way of using the unlabelled tests as well, and where and why it was refused.
+    """Test scores of a model or an ensemble; with each way of using the unlabelled tests as well.
 
     Each way is scored on the validation graphs too, so that it can be chosen there. A way that the backbone cannot
     take is left out.
-
-    Args:
-        members: one model, or those of an ensemble.
-        data: whose tests.
-        ways: of using them.
     """
     model = members[0] if len(members) == 1 else Ensemble(members)
     plain = {e.name: _finite(model.score(e), e.name) for e in data.tests}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from graphshift.estimators.settings import has_setting
@@ -19,43 +19,22 @@ Records = Mapping[str, Record]
 
 @dataclass(frozen=True)
 class Job:
-    """One fit, ready to be run anywhere: plain values only.
+    """One fit, ready to be run anywhere: plain values only."""
 
-    Attributes:
-        id: the same for the same fit in every session; the ledger is kept by it.
-        kind: ``"trial"`` (of tuning), ``"run"`` (a final one) or ``"limit"`` (in-domain, on one test environment).
-        arm: whose it is.
-        dataset: its name.
-        settings: all of them.
-        rules: the selection rules that this training serves.
-        data_seed: that the data are made from; None if they are not made.
-        draws_data: whether the plan gives the data seed, so that it is passed to the dataset.
-        trial: its number, for trials.
-        tuned: the tuned part of the settings.
-        environment: the test environment of a limit.
-        blocked: why it cannot be run; such a job is recorded as failed at once.
-        adapt: ways of using the unlabelled tests that a run is scored with as well.
-        ensemble: members of the ensemble that a run is scored as, too; 1: none.
-    """
-
-    id: str
-    kind: Literal["trial", "run", "limit"]
+    id: str  #: the same for the same fit in every session; the ledger is kept by it
+    kind: Literal["trial", "run", "limit"]  #: of tuning, a final one, or in-domain on one test environment
     arm: str
     dataset: str
-    settings: Mapping[str, Any]
-    rules: Sequence[str]
-    data_seed: int | None
-    draws_data: bool
-    trial: int | None = None
-    tuned: Mapping[str, Any] = field(default_factory=dict)
-    environment: str | None = None
-    blocked: str | None = None
-    adapt: Sequence[str] = ()
-    ensemble: int = 1
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values, for a worker."""
-        return asdict(self)
+    settings: Mapping[str, Any]  #: all of them
+    rules: Sequence[str]  #: the selection rules that this training serves
+    data_seed: int | None  #: that the data are made from; None if they are not made
+    draws_data: bool  #: whether the plan gives the data seed, so that it is passed to the dataset
+    tuned: Mapping[str, Any] = field(default_factory=dict)  #: the tuned part of the settings
+    trial: int | None = None  #: its number, for trials
+    environment: str | None = None  #: the test environment of a limit
+    blocked: str | None = None  #: why it cannot be run; such a job is recorded as failed at once
+    adapt: Sequence[str] = ()  #: ways of using the unlabelled tests that a run is scored with as well
+    ensemble: int = 1  #: members of the ensemble that a run is scored as, too; 1: none
 
 
 class Schedule:
@@ -67,7 +46,7 @@ class Schedule:
             arm.name: propose(arm.space or {}, plan.trials, plan.seeds, plan.repeats, start=plan.settings(arm))
             for arm in plan.arms
         }
-        self._trial_jobs = {arm.name: self._make_trials(arm) for arm in plan.arms}
+        self.trial_jobs = {arm.name: self._make_trials(arm) for arm in plan.arms}
         self._kept: dict[str, tuple[str, list[list[Job]]]] = {}
 
     def jobs(self, records: Records) -> list[Job]:
@@ -75,7 +54,7 @@ class Schedule:
 
         Arms take turns, so that the time left can soon be told.
         """
-        trials = [job for arm in self.plan.arms for job in self._trial_jobs[arm.name]]
+        trials = [job for arm in self.plan.arms for job in self.trial_jobs[arm.name]]
         trials.sort(key=lambda job: job.trial or 0)
         runs = [self._runs(arm, records) for arm in self.plan.arms if self.is_tuned(arm, records)]
         by_draw = [job for i in range(len(self.plan.draws)) for own in runs for job in own[i]]
@@ -95,33 +74,28 @@ class Schedule:
 
     def is_tuned(self, arm: Arm, records: Records) -> bool:
         """Whether all trials of an arm are done."""
-        return all(job.id in records for job in self._trial_jobs[arm.name])
+        return all(job.id in records for job in self.trial_jobs[arm.name])
 
     def chosen(self, arm: Arm, rule: str, records: Records) -> Chosen | None:
         """The setting that a rule chose for an arm whose trials are done; None if all of them failed."""
         if not self.trials[arm.name]:
             return Chosen({})
-        return choose(
-            self.trials[arm.name], self.scores(arm, rule, records), higher_is_better=self.plan.higher_is_better
-        )
+        scores = self.scores(arm, rule, records)
+        return choose(self.trials[arm.name], scores, higher_is_better=self.plan.higher_is_better)
 
     def scores(self, arm: Arm, rule: str, records: Records) -> dict[int, float | None]:
         """The rule's score of every trial that is done, by number; None where it failed."""
         found: dict[int, float | None] = {}
-        for job in self._trial_jobs[arm.name]:
+        for job in self.trial_jobs[arm.name]:
             if rule in job.rules and job.id in records and job.trial is not None:
                 record = records[job.id]
                 found[job.trial] = record.selections[rule].score if record.ok else None
         return found
 
-    def trial_jobs(self, arm: Arm) -> list[Job]:
-        """The trials of an arm."""
-        return self._trial_jobs[arm.name]
-
     def _make_trials(self, arm: Arm) -> list[Job]:
-        data_seed = self._data_seed(self.plan.draws[0][0])
+        data_seed = self.plan.draws[0][0]
         return [
-            self._job("trial", arm, rules, data_seed, trial.seed, trial.settings, trial=trial.number)
+            self._job("trial", arm, rules, (data_seed, trial.seed), trial.settings, trial=trial.number)
             for trial in self.trials[arm.name]
             for rules in trainings(self.plan.selections)
         ]
@@ -135,21 +109,14 @@ class Schedule:
         return self._kept[arm.name][1]
 
     def _make_runs(self, arm: Arm, choices: Mapping[str, Chosen | None]) -> list[list[Job]]:
-        shared: list[tuple[tuple[str, ...], Chosen | None]] = []
+        shared: list[tuple[tuple[str, ...], Mapping[str, Any], str | None]] = []
         for group in trainings(self.plan.selections):
-            settings = list(dict.fromkeys(_text(choices[rule]) for rule in group))
-            for text in settings:
+            for text in dict.fromkeys(_text(choices[rule]) for rule in group):
                 rules = tuple(rule for rule in group if _text(choices[rule]) == text)
-                shared.append((rules, choices[rules[0]]))
-        made = []
-        for data_seed, seed in self.plan.draws:
-            own = []
-            for rules, choice in shared:
-                tuned = {} if choice is None else choice.settings
-                blocked = "all trials of this arm failed, so there is no setting to run" if choice is None else None
-                own.append(self._job("run", arm, rules, self._data_seed(data_seed), seed, tuned, blocked=blocked))
-            made.append(own)
-        return made
+                choice, lost = choices[rules[0]], "all trials of this arm failed, so there is no setting to run"
+                shared.append((rules, {}, lost) if choice is None else (rules, choice.settings, None))
+        draws = self.plan.draws
+        return [[self._job("run", arm, rules, d, tuned, blocked=b) for rules, tuned, b in shared] for d in draws]
 
     def _limits(self, records: Records) -> list[Job]:
         if not self.plan.in_domain:
@@ -169,57 +136,31 @@ class Schedule:
                 choice = self.chosen(arm, rule, records)
                 tuned = {} if choice is None else choice.settings
             for data_seed in dict.fromkeys(data_seed for data_seed, _ in self.plan.draws):
-                for environment in self.plan.tests:
-                    made.append(
-                        self._job(
-                            "limit",
-                            arm,
-                            ("id_val",),
-                            self._data_seed(data_seed),
-                            self.plan.seeds[0],
-                            tuned,
-                            environment=environment,
-                        )
-                    )
+                draw = data_seed, self.plan.seeds[0]
+                made += [self._job("limit", arm, ("id_val",), draw, tuned, environment=e) for e in self.plan.tests]
         return made
-
-    def _data_seed(self, drawn: int | None) -> int | None:
-        return self.plan.own_data_seed if drawn is None else drawn
 
     def _job(
         self,
         kind: Literal["trial", "run", "limit"],
         arm: Arm,
         rules: Sequence[str],
-        data_seed: int | None,
-        seed: int,
+        draw: tuple[int | None, int],
         tuned: Mapping[str, Any],
-        *,
-        trial: int | None = None,
-        environment: str | None = None,
-        blocked: str | None = None,
+        **own: Any,
     ) -> Job:
-        settings = self.plan.settings(arm, tuned, seed=seed, selection=rules[0])
+        """A job with a draw of data seed and seed; ``own`` is what only its kind has."""
+        plan, seed, drawn = self.plan, draw[1], self.plan.data_seeds is not None
+        data_seed = plan.own_data_seed if draw[0] is None else draw[0]
+        settings = plan.settings(arm, tuned, seed=seed, selection=rules[0])
         parts = [kind, arm.name, "+".join(rules)]
-        parts += [] if trial is None else [f"trial {trial}"]
-        parts += [] if environment is None else [environment]
+        parts += [f"trial {own['trial']}"] if "trial" in own else []
+        parts += [own["environment"]] if "environment" in own else []
         parts += [] if data_seed is None else [f"data {data_seed}"]
         parts += [f"seed {seed}", *(f"{name}={value}" for name, value in tuned.items())]
-        return Job(
-            " / ".join(parts),
-            kind,
-            arm.name,
-            self.plan.dataset,
-            settings,
-            tuple(rules),
-            data_seed,
-            self.plan.data_seeds is not None,
-            trial,
-            dict(tuned),
-            environment,
-            blocked,
-            *((self.plan.adapt, self.plan.ensemble) if kind == "run" else ()),
-        )
+        own |= {"adapt": plan.adapt, "ensemble": plan.ensemble} if kind == "run" else {}
+        id_ = " / ".join(parts)
+        return Job(id_, kind, arm.name, plan.dataset, settings, tuple(rules), data_seed, drawn, dict(tuned), **own)
 
 
 def _text(choice: Chosen | None) -> str:

@@ -34,16 +34,11 @@ def in_domain(job: Job, data: ShiftDataset) -> dict[str, Any]:
         scores.append(model.score(test))
         epochs.append(model.best_epoch_)
         seconds, steps = seconds + model.seconds_, steps + len(model.history_)
-    mean = fmean(scores)
-    return {
-        "selections": {
-            "in_domain": Selected(epoch=fmean(epochs), score=mean, val=None, tests={environment.name: mean})
-        },
-        "folds": scores,
-        "majority": {} if environment.majority is None else {environment.name: environment.majority},
-        "seconds": seconds,
-        "seconds_per_epoch": seconds / max(steps, 1),
-    }
+    mean, name = fmean(scores), environment.name
+    majority = {} if environment.majority is None else {name: environment.majority}
+    chosen = Selected(epoch=fmean(epochs), score=mean, val=None, tests={name: mean})
+    found = {"selections": {"in_domain": chosen}, "folds": scores, "majority": majority}
+    return found | {"seconds": seconds, "seconds_per_epoch": seconds / max(steps, 1)}
 
 
 def folds_of(environment: Environment, seed: int) -> list[tuple[Environment, Environment]]:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Self
@@ -37,17 +38,9 @@ class _Worker:
     """One process, the thread that reads its answers, and the job it has."""
 
     def __init__(self, config: Mapping[str, Any], events: SimpleQueue[tuple[_Worker, str | None]]) -> None:
-        threads = str(config["threads"])
-        environment = os.environ | {
-            "OMP_NUM_THREADS": threads,
-            "MKL_NUM_THREADS": threads,
-            "OPENBLAS_NUM_THREADS": threads,
-            "OMP_WAIT_POLICY": "PASSIVE",
-            "PYTHONUTF8": "1",
-            "PYTHONPATH": os.pathsep.join(
-                [str(Path(graphshift.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
-            ),
-        }
+        paths = [str(Path(graphshift.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {f"{name}_NUM_THREADS": str(config["threads"]) for name in ("OMP", "MKL", "OPENBLAS")}
+        environment |= {"OMP_WAIT_POLICY": "PASSIVE", "PYTHONUTF8": "1", "PYTHONPATH": os.pathsep.join(paths)}
         self.job: Job | None = None
         self.ready = False
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
@@ -56,7 +49,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
-            env=environment,
+            env=os.environ | environment,
             text=True,
             encoding="utf-8",
             start_new_session=True,  # Ctrl-C is for the study, which ends its workers
@@ -101,14 +94,7 @@ class _Worker:
 
 
 class Pool:
-    """A number of workers that run the jobs of one dataset.
-
-    Args:
-        count: how many.
-        threads: that each computes with.
-        dataset: its name.
-        options: of the dataset.
-    """
+    """A number of workers that run the jobs of one dataset, each with so many threads."""
 
     def __init__(self, count: int, threads: int, dataset: str, options: Mapping[str, Any]) -> None:
         plain = json.loads(json.dumps(dict(options), default=str))
@@ -140,7 +126,7 @@ class Pool:
         """Gives a job to an idle worker."""
         worker = next(worker for worker in self.workers if worker.ready and worker.job is None)
         worker.job = job
-        worker.send(job.to_json())
+        worker.send(asdict(job))
 
     def wait(self, seconds: float) -> Record | None:
         """The next record; None if there was none in that time."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 from graphshift.core.progress import error_console
 from graphshift.studies.records import Record
@@ -18,19 +19,12 @@ _EVERY = 30.0
 
 @dataclass(frozen=True)
 class StudyProgress:
-    """How far a study has come.
+    """How far a study has come."""
 
-    Attributes:
-        done: fits that are finished, failed ones included.
-        failed: fits that failed.
-        total: all fits, as far as they are known.
-        left: about how many seconds are left; None before anything is finished.
-    """
-
-    done: int
+    done: int  #: fits that are finished, failed ones included
     failed: int
-    total: int
-    left: float | None
+    total: int  #: all fits, as far as they are known
+    left: float | None  #: about how many seconds are left; None before anything is finished
 
     def sentence(self) -> str:
         """In words."""
@@ -50,13 +44,7 @@ def duration(seconds: float) -> str:
 
 
 def seconds_left(records: Sequence[Record], waiting: Sequence[tuple[str, str]], workers: int) -> float | None:
-    """An estimate: each fit that is left takes as long as those like it took, shared among the workers.
-
-    Args:
-        records: of fits that are done.
-        waiting: kind and arm of each fit that is not.
-        workers: how many fits run at a time.
-    """
+    """An estimate: each waiting fit (kind, arm) takes as long as those like it took, shared among the workers."""
     taken = [(r.kind, r.arm, r.seconds) for r in records if r.seconds is not None]
     if not taken:
         return None
@@ -88,9 +76,8 @@ class ProgressDisplay:
     def show(self, progress: StudyProgress) -> None:
         """Shows the latest."""
         if self.console.is_terminal:
-            self.bar.update(
-                self.task, completed=progress.done, total=progress.total, progress=progress.sentence(), refresh=True
-            )
+            shown: Any = {"completed": progress.done, "total": progress.total, "progress": progress.sentence()}
+            self.bar.update(self.task, **shown, refresh=True)
         elif time.monotonic() - self._printed >= _EVERY:
             self._printed = time.monotonic()
             print(f"{self.title}: {progress.sentence()}", file=sys.stderr, flush=True)

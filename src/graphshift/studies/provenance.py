@@ -20,19 +20,14 @@ _PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "optu
 
 
 def session(command: Sequence[str], workers: int, threads: int) -> dict[str, Any]:
-    """One session of a study.
-
-    Args:
-        command: the words that started it; none from Python.
-        workers: processes.
-        threads: of each.
-    """
+    """One session of a study; the command has no words where it was started from Python."""
+    versions = {"graphshift": __version__, "python": platform.python_version()}
     return {
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "command": public_command(command),
         "workers": workers,
         "threads_per_worker": threads,
-        "versions": {"graphshift": __version__, "python": platform.python_version()} | _versions(),
+        "versions": versions | {package: _version(package) for package in _PACKAGES},
         "git": _git(),
         "hardware": _hardware(),
     }
@@ -52,14 +47,11 @@ def public_command(command: Sequence[str]) -> str | None:
     return shlex.join([shorten(word) for word in command])
 
 
-def _versions() -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
-    for package in _PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = None
-    return found
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _git() -> dict[str, Any] | None:
@@ -90,10 +82,5 @@ def _hardware() -> dict[str, Any]:
         memory: float | None = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3, 1)
     except (AttributeError, ValueError, OSError):
         memory = None
-    return {
-        "system": platform.system(),
-        "machine": platform.machine(),
-        "processor": processor,
-        "cores": cores(),
-        "memory_gb": memory,
-    }
+    system = {"system": platform.system(), "machine": platform.machine()}
+    return system | {"processor": processor, "cores": cores(), "memory_gb": memory}

@@ -8,7 +8,7 @@ edges mean the same on future graphs?
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from graphshift.backbones import BACKBONES
@@ -59,38 +59,26 @@ class Size:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What to use, and why.
-
-    Attributes:
-        arm: the arm.
-        settings: what to give ``graphshift fit``: those of the arm and those that tuning chose.
-        simplest: the arm that is preferred unless another is significantly better: ERM with the dataset's backbone.
-        difference: of this arm and the simplest; None if it is the simplest.
-        reason: in words.
-    """
+    """What to use, and why."""
 
     arm: str
-    settings: Mapping[str, Any]
-    simplest: str
-    difference: Difference | None
-    reason: str
+    settings: Mapping[str, Any]  #: what to give ``graphshift fit``: those of the arm and those that tuning chose
+    simplest: str  #: preferred unless another is significantly better: ERM with the dataset's backbone
+    difference: Difference | None  #: of this arm and the simplest; None if it is the simplest
+    reason: str  #: in words
 
 
 def candidates(data: ShiftDataset, common: Mapping[str, Any] | None = None) -> list[Arm]:
     """ERM and EERM with each explorer, on the dataset's backbone and on SAGE; and ERM without edges.
 
     SAGE has separate weights for a node and for its neighbours, so it can learn to ignore them. If the model without
-    edges is ahead, edges are misleading.
-
-    Args:
-        data: the dataset.
-        common: settings that all arms share; a ``backbone`` takes the place of the dataset's own, with its options;
-            options of an ``explorer`` go to the arms that have it.
+    edges is ahead, edges are misleading. All arms share the settings of ``common``; a ``backbone`` there takes the
+    place of the dataset's own, with its options; options of an ``explorer`` go to the arms that have it.
     """
-    apart = ("backbone", "backbone_options", "explorer", "explorer_options")
-    shared = {name: value for name, value in (common or {}).items() if name not in apart}
-    options = {name: value for name, value in (common or {}).items() if name == "backbone_options"}
-    own = str((common or {}).get("backbone", data.defaults.get("backbone", "gcn")))
+    shared = dict(common or {})
+    explorer: dict[str, Any] = {name: shared.pop(name) for name in ("explorer", "explorer_options") if name in shared}
+    own = str(shared.pop("backbone", data.defaults.get("backbone", "gcn")))
+    options = {"backbone_options": shared.pop("backbone_options")} if "backbone_options" in shared else {}
     useful = [name for name in EXPLORERS if _uses_edges(own) or name == "features"]  # no edit of edges reaches an MLP
     arms = crossed_arms(["erm", "eerm"], [own], useful, common=shared | options)
     if own != "sage":
@@ -98,11 +86,8 @@ def candidates(data: ShiftDataset, common: Mapping[str, Any] | None = None) -> l
     if _uses_edges(own):
         plain = {name: value for name, value in shared.items() if uses(name, "erm")}
         arms += crossed_arms(["erm"], ["mlp"], [], common=plain)
-    explorer = {name: value for name, value in (common or {}).items() if name in ("explorer", "explorer_options")}
     named = explorer.get("explorer", "reinforce")
-    return [
-        Arm(a.name, {**a.settings, **explorer}, a.space) if a.settings.get("explorer") == named else a for a in arms
-    ]
+    return [replace(a, settings={**a.settings, **explorer}) if a.settings.get("explorer") == named else a for a in arms]
 
 
 def unused_by_all_arms(common: Mapping[str, Any]) -> list[str]:
@@ -129,15 +114,7 @@ def seconds_an_epoch(plan: ResolvedPlan, data: ShiftDataset, threads: int) -> di
 
 
 def chosen_size(seconds: Mapping[str, float], epochs: int, budget: float, workers: int, rules: int) -> Size:
-    """The largest comparison that fits into a budget.
-
-    Args:
-        seconds: that an epoch of each arm takes.
-        epochs: that the dataset's settings ask for.
-        budget: in seconds.
-        workers: fits at the same time.
-        rules: that choose epoch and setting.
-    """
+    """The largest comparison that fits into a budget of seconds, by the seconds that an epoch of each arm takes."""
     sizes = [Size(seeds, trials, epochs) for seeds, trials in ((5, 12), (5, 8), (5, 4), (3, 4), (3, 2), (3, 0))]
     sizes += [Size(3, 0, share) for share in (epochs // 2, epochs // 4) if share >= 20]
     for size in sizes:
@@ -154,7 +131,7 @@ def plan_of(
     dataset: str, options: Mapping[str, Any], data: ShiftDataset, size: Size, common: Mapping[str, Any] | None = None
 ) -> Plan:
     """The comparison as a plan; ``common`` as in :func:`candidates`."""
-    arms = [Arm(a.name, {**a.settings, "epochs": size.epochs}, a.space, a.baseline) for a in candidates(data, common)]
+    arms = [replace(arm, settings={**arm.settings, "epochs": size.epochs}) for arm in candidates(data, common)]
     return Plan(dataset, arms, range(size.seeds), options, trials=size.trials, selections=_rules(data))
 
 

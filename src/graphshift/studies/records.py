@@ -25,15 +25,7 @@ class Stored:
 
     @classmethod
     def from_json(cls, content: Any, *, where: str = "") -> Self:
-        """Reads what :meth:`to_json` gave.
-
-        Args:
-            content: plain values.
-            where: what to put before a message, such as the file's name.
-
-        Raises:
-            GraphshiftError: naming the first field that is missing or of another type.
-        """
+        """Reads what :meth:`to_json` gave; an error begins with ``where`` and names the first field that is wrong."""
         try:
             found: Self = _adapter(cls).validate_json(json.dumps(content), strict=True)
         except ValidationError as error:
@@ -58,121 +50,72 @@ class Entry(Stored):
 
 @dataclass(frozen=True, kw_only=True)
 class Adapted:
-    """Scores of a model that used the unlabelled test graphs in one way.
+    """Scores of a model that used the unlabelled test graphs in one way."""
 
-    Attributes:
-        val: the mean score on the validation environments; None without any.
-        tests: the score on each test environment.
-        refused: by test environment, why the way was not used there.
-    """
-
-    val: float | None
-    tests: dict[str, float]
-    refused: dict[str, str]
+    val: float | None  #: the mean score on the validation environments; None without any
+    tests: dict[str, float]  #: the score on each test environment
+    refused: dict[str, str]  #: by test environment, why the way was not used there
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """Scores of a model or an ensemble.
+    """Scores of a model or an ensemble."""
 
-    Attributes:
-        val: the mean score on the validation environments; None without any.
-        tests: the score on each test environment; empty for a trial.
-        adapted: the same with the unlabelled test graphs in use, by way (``estimators.adaptation``).
-    """
-
-    val: float | None
-    tests: dict[str, float]
-    adapted: dict[str, Adapted] = field(default_factory=dict)
+    val: float | None  #: the mean score on the validation environments; None without any
+    tests: dict[str, float]  #: the score on each test environment; empty for a trial
+    adapted: dict[str, Adapted] = field(default_factory=dict)  #: with the tests in use, by way
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnsembleScores(Scores):
-    """Scores of a deep ensemble whose first member is the run's own model.
-
-    Attributes:
-        members: how many.
-    """
+    """Scores of a deep ensemble of ``members`` models, the first of which is the run's own."""
 
     members: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selected(Scores):
-    """The epoch that one selection rule chose, and the scores of its weights.
+    """The epoch that one selection rule chose, and the scores of its weights."""
 
-    Attributes:
-        epoch: the epoch; of an in-domain limit, the mean over its folds.
-        score: by which the rule chose it; None if it scores nothing.
-        adversarial_val: the mean score on the validation environments after adversarial edits; None for a trial.
-        train: the mean score on the training environments; None for a trial.
-        train_without_spurious: the same without the columns that the dataset knows to be spurious.
-        ensemble: of the run's model and others that differ in their seed.
-    """
-
-    epoch: int | float
-    score: float | None
+    epoch: int | float  #: of an in-domain limit, the mean over its folds
+    score: float | None  #: by which the rule chose it; None if it scores nothing
+    #: the mean score on the validation environments after adversarial edits; None for a trial
     adversarial_val: Annotated[float | None, Field(alias="misled")] = None
-    train: float | None = None
-    train_without_spurious: float | None = None
-    ensemble: EnsembleScores | None = None
+    train: float | None = None  #: the mean score on the training environments; None for a trial
+    train_without_spurious: float | None = None  #: the same without the columns that the dataset knows to be spurious
+    ensemble: EnsembleScores | None = None  #: of the run's model and others that differ in their seed
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record(Entry):
-    """One fit.
-
-    Attributes:
-        kind: ``"trial"`` (of tuning), ``"run"`` (a final one) or ``"limit"`` (in-domain, on one test environment).
-        id: the same for the same fit in every session.
-        dataset, arm, method, backbone: whose it is.
-        explorer: of EERM; None for other methods.
-        data_seed: that the data are made from; None if they are not made.
-        seed: of the fit.
-        trial: its number, for trials.
-        tuned: the tuned part of the settings.
-        environment: the test environment of a limit.
-        settings: all of them.
-        status: ``"ok"`` or ``"failed"``.
-        reason: why it failed.
-        metric: of the dataset; None if the fit failed.
-        selections: by selection rule what it chose; empty if the fit failed.
-        majority: the share of the largest class in each test environment.
-        seconds, seconds_per_epoch: that training took.
-        peak_rss_mb: the most memory that the process held.
-        variance: of the risks, the mean over epochs; None for a method without.
-        curve: epoch, mean and variance of the risks at about twenty epochs of a run.
-        threads: that it computed with.
-        version: of graphshift.
-        folds: the scores of a limit's folds.
-    """
+    """One fit: a ``"trial"`` of tuning, a final ``"run"``, or an in-domain ``"limit"`` on one test environment."""
 
     kind: Literal["trial", "run", "limit"]
-    id: str
+    id: str  #: the same for the same fit in every session
     dataset: str
     arm: str
     method: str
     backbone: str
-    explorer: str | None
-    data_seed: int | None
+    explorer: str | None  #: None for a method without
+    data_seed: int | None  #: that the data are made from; None if they are not made
     seed: int
-    trial: int | None
-    tuned: dict[str, Any]
-    environment: str | None
-    settings: dict[str, Any]
+    trial: int | None  #: its number, for trials
+    tuned: dict[str, Any]  #: the tuned part of the settings
+    environment: str | None  #: the test environment of a limit
+    settings: dict[str, Any]  #: all of them
     status: Literal["ok", "failed"]
-    reason: str | None = None
-    metric: str | None = None
-    selections: dict[str, Selected]
-    majority: dict[str, float] = field(default_factory=dict)
-    seconds: float | None = None
+    reason: str | None = None  #: why it failed
+    metric: str | None = None  #: of the dataset; None if the fit failed
+    selections: dict[str, Selected]  #: by selection rule what it chose; empty if the fit failed
+    majority: dict[str, float] = field(default_factory=dict)  #: the share of the largest class in each test environment
+    seconds: float | None = None  #: that training took
     seconds_per_epoch: float | None = None
-    peak_rss_mb: float | None = None
-    variance: float | None = None
-    curve: dict[str, list[float]] | None = None
-    threads: int
-    version: str
-    folds: list[float] = field(default_factory=list)
+    peak_rss_mb: float | None = None  #: the most memory that the process held
+    variance: float | None = None  #: of the risks, the mean over epochs; None for a method without
+    curve: dict[str, list[float]] | None = None  #: epoch, mean and variance of the risks at about twenty epochs
+    threads: int  #: that it computed with
+    version: str  #: of graphshift
+    folds: list[float] = field(default_factory=list)  #: the scores of a limit's folds
 
     @property
     def ok(self) -> bool:
@@ -181,40 +124,36 @@ class Record(Entry):
 
     def to_json(self) -> dict[str, Any]:
         """As plain values. What only some kinds of fits have is there if they have it."""
-        content = super().to_json()
-        short = {
-            rule: _adapter(Selected).dump_python(one, by_alias=True, exclude_defaults=True)
-            for rule, one in self.selections.items()
-        }
-        content |= {"selections": short}
+        content, short = super().to_json(), _adapter(Selected)
+        for rule, one in self.selections.items():
+            content["selections"][rule] = short.dump_python(one, by_alias=True, exclude_defaults=True)
         return content if self.folds else {name: value for name, value in content.items() if name != "folds"}
+
+
+def _of_selected(name: str) -> Any:
+    """A property of a row: a field of what the rule chose; None for an ensemble, whose members have their own."""
+    return property(lambda row: getattr(row.selected, name, None))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A final run as one selection rule sees it: as it is, as an ensemble, or with the unlabelled tests in use.
-
-    Attributes:
-        record: of the run.
-        rule: the selection rule.
-        arm: the name in tables; that of the record's arm and of what differs from it.
-        ensemble: members; 1 for a single model.
-        adapt: the way of using the tests; None for none.
-        val: the mean validation score.
-        tests: the score on each test environment.
-        refused: by test environment, why ``adapt`` was not used there.
-        selected: what the rule chose; None for an ensemble, whose members have epochs of their own.
-    """
+    """A final run as one selection rule sees it: as it is, as an ensemble, or with the unlabelled tests in use."""
 
     record: Record
-    rule: str
-    arm: str
-    ensemble: int = 1
-    adapt: str | None = None
-    val: float | None
-    tests: dict[str, float]
-    refused: dict[str, str] = field(default_factory=dict)
-    selected: Selected | None = None
+    rule: str  #: the selection rule
+    arm: str  #: the name in tables; that of the record's arm and of what differs from it
+    ensemble: int = 1  #: members; 1 for a single model
+    adapt: str | None = None  #: the way of using the tests; None for none
+    val: float | None  #: the mean validation score
+    tests: dict[str, float]  #: the score on each test environment
+    refused: dict[str, str] = field(default_factory=dict)  #: by test environment, why ``adapt`` was not used there
+    selected: Selected | None = None  #: what the rule chose; None for an ensemble
+
+    best_epoch = _of_selected("epoch")
+    selection_score = _of_selected("score")
+    adversarial_val = _of_selected("adversarial_val")
+    train = _of_selected("train")
+    train_without_spurious = _of_selected("train_without_spurious")
 
     @property
     def mean(self) -> float:
@@ -243,31 +182,6 @@ class Row:
         return self.record.data_seed, self.record.seed
 
     @property
-    def best_epoch(self) -> float | None:
-        """The epoch that the rule chose; None for an ensemble."""
-        return None if self.selected is None else self.selected.epoch
-
-    @property
-    def selection_score(self) -> float | None:
-        """The score by which the rule chose it; None for an ensemble."""
-        return None if self.selected is None else self.selected.score
-
-    @property
-    def adversarial_val(self) -> float | None:
-        """The mean validation score after adversarial edits; None for an ensemble."""
-        return None if self.selected is None else self.selected.adversarial_val
-
-    @property
-    def train_without_spurious(self) -> float | None:
-        """The training score without spurious columns; None for an ensemble, and where none are known."""
-        return None if self.selected is None else self.selected.train_without_spurious
-
-    @property
-    def train(self) -> float | None:
-        """The training score; None for an ensemble."""
-        return None if self.selected is None else self.selected.train
-
-    @property
     def curve(self) -> dict[str, list[float]] | None:
         """Mean and variance of the risks during training; None for an ensemble, and for a method without."""
         return None if self.selected is None else self.record.curve
@@ -284,36 +198,22 @@ def rows_of(records: Sequence[Record], rule: str) -> list[Row]:
 
     A run that was scored as an ensemble as well, or with the unlabelled tests in use, has a row for each of these,
     under an arm's name of its own.
-
-    Args:
-        records: of a study.
-        rule: the selection rule.
     """
     rows = []
     for record in records:
         if record.kind == "run" and record.ok and rule in record.selections:
             own = record.selections[rule]
-            rows += _variants(record, rule, own, own)
+            rows += _variants(record, rule, own, 1, own)
             if own.ensemble is not None:
-                rows += _variants(record, rule, own.ensemble, None)
+                rows += _variants(record, rule, own.ensemble, own.ensemble.members, None)
     return rows
 
 
-def _variants(record: Record, rule: str, scores: Scores, selected: Selected | None) -> list[Row]:
+def _variants(record: Record, rule: str, scores: Scores, members: int, selected: Selected | None) -> list[Row]:
     """A row for the scores as they are, and one for each way of using the tests."""
-    members = scores.members if isinstance(scores, EnsembleScores) else 1
-    ways: list[tuple[str | None, Scores | Adapted]] = [(None, scores), *scores.adapted.items()]
-    return [
-        Row(
-            record=record,
-            rule=rule,
-            arm=variant_name(record.arm, members, way),
-            ensemble=members,
-            adapt=way,
-            val=found.val,
-            tests=found.tests,
-            refused=found.refused if isinstance(found, Adapted) else {},
-            selected=selected,
-        )
-        for way, found in ways
-    ]
+    shared: dict[str, Any] = {"record": record, "rule": rule, "ensemble": members, "selected": selected}
+    rows = [Row(arm=variant_name(record.arm, members, None), val=scores.val, tests=scores.tests, **shared)]
+    for way, found in scores.adapted.items():
+        name, own = variant_name(record.arm, members, way), shared | {"adapt": way, "refused": found.refused}
+        rows.append(Row(arm=name, val=found.val, tests=found.tests, **own))
+    return rows

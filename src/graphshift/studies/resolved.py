@@ -24,20 +24,13 @@ from graphshift.studies.plan import Arm, Plan
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedPlan(Plan):
-    """A plan that can be run: :func:`resolve` has looked at its dataset.
+    """A plan that can be run: :func:`resolve` has looked at its dataset."""
 
-    Attributes:
-        metric: the name of the dataset's metric.
-        shapes: for each role, each environment's name, nodes, edges, features and counted nodes, and three sums by
-            which changed contents are noticed.
-        defaults: the dataset's own settings.
-        own_data_seed: the seed that the data are made from where the plan gives none; None if they are not made.
-    """
-
-    metric: str
+    metric: str  #: the name of the dataset's metric
+    #: for each role, each environment's name, sizes, and three sums by which changed contents are noticed
     shapes: Mapping[str, list[dict[str, Any]]]
-    defaults: Mapping[str, Any]
-    own_data_seed: int | None
+    defaults: Mapping[str, Any]  #: the dataset's own settings
+    own_data_seed: int | None  #: that the data are made from where the plan gives none; None if they are not made
 
     @property
     def higher_is_better(self) -> bool:
@@ -65,11 +58,8 @@ class ResolvedPlan(Plan):
 
     def erm_arm(self, backbone: str) -> Arm | None:
         """The first ERM arm with a backbone."""
-        for arm in self.arms:
-            settings = self.settings(arm)
-            if (settings["method"], settings["backbone"]) == ("erm", backbone):
-                return arm
-        return None
+        both = ((arm, self.settings(arm)) for arm in self.arms)
+        return next((arm for arm, own in both if (own["method"], own["backbone"]) == ("erm", backbone)), None)
 
     def backbones(self) -> list[str]:
         """The backbones of the arms, each once."""
@@ -82,33 +72,25 @@ def load_data(dataset: str, options: Mapping[str, Any], data_seed: int | None) -
 
 
 def resolve(plan: Plan, data: ShiftDataset) -> ResolvedPlan:
-    """The plan with what is known of its dataset, or an error that says why it cannot be run there.
-
-    Args:
-        plan: what to do.
-        data: its dataset, made from the first data seed.
-    """
+    """The plan with what is known of its dataset (made from the first data seed), or an error that says why not."""
     if not data.tests:
         raise GraphshiftError(f"dataset {plan.dataset!r} has no test environments, so there is nothing to compare on.")
     if (needing := [rule for rule in ("val", "explored") if rule in plan.selections]) and not data.val:
-        raise GraphshiftError(
-            f"dataset {plan.dataset!r} has no validation environments, which selection {needing[0]!r} needs; choose "
-            "'id_val'."
-        )
+        needs = f"which selection {needing[0]!r} needs; choose 'id_val'."
+        raise GraphshiftError(f"dataset {plan.dataset!r} has no validation environments, {needs}")
     if any("prior" in parts_of(way) for way in plan.adapt):
         if not data.task.is_classification:
             raise GraphshiftError(f"adapt 'prior': dataset {plan.dataset!r} is regression and has no classes.")
         if not data.val and "id_val" not in plan.selections:
-            raise GraphshiftError(
-                f"adapt 'prior' needs validation environments to calibrate on, and dataset {plan.dataset!r} has none; "
-                "leave it out, or choose selection 'id_val'."
-            )
+            lacks = f"dataset {plan.dataset!r} has none; leave it out, or choose selection 'id_val'."
+            raise GraphshiftError(f"adapt 'prior' needs validation environments to calibrate on, and {lacks}")
+    options = DATASETS[plan.dataset].options
     resolved = ResolvedPlan(
         **{field.name: getattr(plan, field.name) for field in fields(Plan)},
         metric=data.task.metric,
         shapes={role: [_shape(e) for e in getattr(data, role)] for role in ("train", "val", "tests")},
         defaults=data.defaults,
-        own_data_seed=_own_seed(plan),
+        own_data_seed=plan.options.get("seed", options["seed"].default) if "seed" in options else None,
     )
     for arm in resolved.arms:
         _check_arm(resolved, arm, data)
@@ -149,21 +131,10 @@ def check_data_seeds(plan: Plan) -> None:
         raise GraphshiftError("data_seeds: the dataset's option `seed` is given as well; give one of the two.")
 
 
-def _own_seed(plan: Plan) -> int | None:
-    """The seed that the data are made from when the plan names none."""
-    options = DATASETS[plan.dataset].options
-    return plan.options.get("seed", options["seed"].default) if "seed" in options else None
-
-
 def _shape(environment: Environment) -> dict[str, Any]:
-    return {
-        "name": environment.name,
-        "nodes": environment.num_nodes,
-        "edges": environment.graph.num_edges,
-        "features": environment.num_features,
-        "counted": int(environment.mask.sum()),
-        "sums": _sums(environment),
-    }
+    found = {"name": environment.name, "nodes": environment.num_nodes, "edges": environment.graph.num_edges}
+    counted = int(environment.mask.sum())
+    return found | {"features": environment.num_features, "counted": counted, "sums": _sums(environment)}
 
 
 def _sums(environment: Environment) -> list[float]:

@@ -152,8 +152,8 @@ class Session:
                 raise Interrupted(f"stopped with {now.done} of {now.total} fits done; they are kept.") from None
 
     def _run_here(self, display: ProgressDisplay | None, data: ShiftDataset | None) -> None:
-        loaded = {} if data is None else {self.plan.draws[0][0]: data}
-        runner = JobRunner(self.plan.dataset, self.plan.options, loaded)
+        runner = JobRunner(self.plan.dataset, self.plan.options)
+        runner.loaded |= {} if data is None else {self.plan.draws[0][0]: data}
         while waiting := self.waiting():
             self.show(display)
             self.add(runner.run(waiting[0]))

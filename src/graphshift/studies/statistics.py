@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
+from typing import Any
 
 from scipy import stats
 
@@ -47,30 +48,11 @@ def summarise(rows: Sequence[Row]) -> list[ArmMeans]:
     found = []
     for arm in dict.fromkeys(row.arm for row in rows):
         own = [row for row in rows if row.arm == arm]
-        val, mean, worst, seconds = (
-            spread(values)
-            for values in (
-                [row.val for row in own],
-                [row.mean for row in own],
-                [row.worst for row in own],
-                [row.record.seconds_per_epoch for row in own],
-            )
-        )
-        found.append(
-            ArmMeans(
-                arm=arm,
-                seeds=len(own),
-                val=val.mean,
-                val_std=val.std,
-                mean=mean.mean,
-                mean_std=mean.std,
-                worst=worst.mean,
-                worst_std=worst.std,
-                seconds_per_epoch=seconds.mean,
-                seconds_per_epoch_std=seconds.std,
-                variance=spread([row.record.variance for row in own]).mean,
-            )
-        )
+        numbers: dict[str, Any] = {"arm": arm, "seeds": len(own)}
+        for name in ("val", "mean", "worst", "seconds_per_epoch"):
+            both = spread([getattr(row.record if name == "seconds_per_epoch" else row, name) for row in own])
+            numbers |= {name: both.mean, f"{name}_std": both.std}
+        found.append(ArmMeans(**numbers, variance=spread([row.record.variance for row in own]).mean))
     return found
 
 
@@ -112,17 +94,15 @@ class Difference:
         size = f"{abs(scale * self.mean):.{_digits(scale)}f}" + (f" {unit}" if unit else "")
         word = "ahead of" if self.mean > 0 else "behind"
         if self.low is None or self.high is None:
-            return (
-                f"{self.arm} is {word} {self.baseline} by {size} in the {self.key} test score of one of the "
-                f"{self.unit}, which is not enough to compare: take more."
-            )
+            few = f"of one of the {self.unit}, which is not enough to compare: take more."
+            return f"{self.arm} is {word} {self.baseline} by {size} in the {self.key} test score {few}"
         ends = [f"{scale * end:+.{_digits(scale)}f}" for end in (self.low, self.high)]
         interval = f"95 % interval {ends[0]} to {ends[1]}, {self.seeds} {self.unit}"
         if not self.decided:
-            return (
-                f"{self.arm} and {self.baseline} do not differ significantly in the {self.key} test score ({interval})."
-            )
-        return f"{self.arm} is {word} {self.baseline} by {size} in the {self.key} test score ({interval})."
+            differ = f"and {self.baseline} do not differ significantly"
+        else:
+            differ = f"is {word} {self.baseline} by {size}"
+        return f"{self.arm} {differ} in the {self.key} test score ({interval})."
 
 
 def compare(rows: Sequence[Row], arm: str, baseline: str, key: str = "mean") -> Difference:
@@ -144,28 +124,14 @@ def compare(rows: Sequence[Row], arm: str, baseline: str, key: str = "mean") -> 
     gains = {pair: sign * (scores[arm][pair] - scores[baseline][pair]) for pair in pairs}
     data_seeds = list(dict.fromkeys(data_seed for data_seed, _ in pairs))
     clustered = 1 < len(data_seeds) < len(pairs)
-    units = (
-        [fmean(gain for (own, _), gain in gains.items() if own == data_seed) for data_seed in data_seeds]
-        if clustered
-        else list(gains.values())
-    )
-    mean = fmean(units)
+    units, unit = list(gains.values()), "seeds"
+    won, lost = sum(gain > 0 for gain in units), sum(gain < 0 for gain in units)
+    if clustered:
+        units = [fmean(gain for (own, _), gain in gains.items() if own == data_seed) for data_seed in data_seeds]
+        unit = "data seeds"
     low, high, p = _paired_t(units)
-    won, lost = sum(gain > 0 for gain in gains.values()), sum(gain < 0 for gain in gains.values())
-    return Difference(
-        arm,
-        baseline,
-        key,
-        mean,
-        low,
-        high,
-        len(units),
-        "data seeds" if clustered else "seeds",
-        p,
-        won,
-        lost,
-        len(gains) - won - lost,
-    )
+    pairs_won = {"wins": won, "losses": lost, "ties": len(gains) - won - lost}
+    return Difference(arm, baseline, key, fmean(units), low, high, len(units), unit, p, **pairs_won)
 
 
 def share_a_pair(rows: Sequence[Row], arm: str, baseline: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from statistics import fmean
 from typing import Any
@@ -46,53 +46,34 @@ class Differences:
 
 @dataclass(frozen=True, kw_only=True)
 class ArmSummary:
-    """What is known of an arm, as it is or as a variant, by one selection rule.
+    """What is known of an arm, as it is or as a variant, by one selection rule."""
 
-    Attributes:
-        arm: its name in tables.
-        ensemble: members; 1 for single models.
-        adapt: the way of using the unlabelled tests; None for none.
-        refused: how often ``adapt`` was not used, as unsafe.
-        method, backbone, explorer: of the arm; None for the explorer of a method without.
-        selection: the rule, and whether it is ``allowed``.
-        baseline: the name of what it is compared with; None for a baseline itself.
-        runs, failed: final runs that finished and that did not.
-        val, mean_test, worst_test, environments: scores over runs; ``environments`` by test environment.
-        difference: to the baseline.
-        chosen, chosen_score, chosen_trials: the tuned setting, its mean score and how many trials that is a mean of;
-            None if all trials failed.
-        trials: of the arm's tuning.
-        best_epoch, seconds_per_epoch, variance: means over runs.
-        peak_rss_mb: the most memory that a run took.
-        gap_closed: of the way from the baseline to the in-domain limit; None where that cannot be said.
-    """
-
-    arm: str
-    ensemble: int = 1
-    adapt: str | None = None
-    refused: int = 0
+    arm: str  #: its name in tables
+    ensemble: int = 1  #: members; 1 for single models
+    adapt: str | None = None  #: the way of using the unlabelled tests; None for none
+    refused: int = 0  #: how often ``adapt`` was not used, as unsafe
     method: str
     backbone: str
-    explorer: str | None
-    selection: str
-    allowed: bool
-    baseline: str | None
-    runs: int
-    failed: int
+    explorer: str | None  #: None for a method without
+    selection: str  #: the rule
+    allowed: bool  #: whether a result may rest on the rule
+    baseline: str | None  #: the name of what it is compared with; None for a baseline itself
+    runs: int  #: final runs that finished
+    failed: int  #: final runs that did not
     val: Spread
     mean_test: Spread
     worst_test: Spread
-    environments: dict[str, Spread]
-    difference: Differences
-    chosen: dict[str, Any] | None
-    chosen_score: float | None
-    chosen_trials: int | None
-    trials: int
+    environments: dict[str, Spread]  #: by test environment
+    difference: Differences  #: to the baseline
+    chosen: dict[str, Any] | None  #: the tuned setting; None if all trials failed
+    chosen_score: float | None  #: its mean score
+    chosen_trials: int | None  #: how many trials that is a mean of
+    trials: int  #: of the arm's tuning
     best_epoch: float | None
     seconds_per_epoch: float | None
-    peak_rss_mb: float | None
+    peak_rss_mb: float | None  #: the most memory that a run took
     variance: float | None
-    gap_closed: GapClosed | None
+    gap_closed: GapClosed | None = None  #: from the baseline to the in-domain limit; None where that cannot be said
 
     @property
     def is_variant(self) -> bool:
@@ -135,46 +116,29 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary(Stored):
-    """A study's results.
+    """A study's results."""
 
-    Attributes:
-        format: of the file; version: of graphshift.
-        dataset, options, metric, higher_is_better: what was scored, and how.
-        tests: the names of the test environments.
-        seeds, data_seeds, tuning_seeds: that were used.
-        trials, repeats: of tuning.
-        selections: the selection rules.
-        counts: fits by kind.
-        arms: each arm by each rule.
-        limits: the in-domain limit of each backbone.
-        majority: the share of the largest class in each test environment.
-        tuning: every setting that was tried.
-        findings: a sentence for each comparison.
-        failed: every fit that failed.
-        provenance: the sessions (``provenance.session``).
-    """
-
-    format: int
-    version: str
+    format: int  #: of the file
+    version: str  #: of graphshift
     dataset: str
-    options: dict[str, Any]
+    options: dict[str, Any]  #: of the dataset
     metric: str
     higher_is_better: bool
-    tests: list[str]
+    tests: list[str]  #: the names of the test environments
     seeds: list[int]
     data_seeds: list[int] | None
     tuning_seeds: list[int]
     trials: int
     repeats: int = 1
     selections: list[Rule]
-    counts: dict[str, Count]
-    arms: list[ArmSummary]
-    limits: dict[str, Limit]
-    majority: dict[str, float]
-    tuning: list[TunedSetting]
-    findings: list[Finding]
+    counts: dict[str, Count]  #: fits by kind
+    arms: list[ArmSummary]  #: each arm by each rule
+    limits: dict[str, Limit]  #: the in-domain limit of each backbone
+    majority: dict[str, float]  #: the share of the largest class in each test environment
+    tuning: list[TunedSetting]  #: every setting that was tried
+    findings: list[Finding]  #: a sentence for each comparison
     failed: list[Failure]
-    provenance: list[dict[str, Any]]
+    provenance: list[dict[str, Any]]  #: the sessions (``provenance.session``)
 
     def of_rule(self, rule: str) -> list[ArmSummary]:
         """The arms by one rule."""
@@ -186,13 +150,7 @@ class Summary(Stored):
 
 
 def make_summary(schedule: Schedule, records: Records, sessions: Sequence[dict[str, Any]]) -> Summary:
-    """Summarises a study whose jobs are all done.
-
-    Args:
-        schedule: the plan's jobs.
-        records: of the ledger; those of no job are left aside.
-        sessions: where the results come from.
-    """
+    """Summarises a study whose jobs are all done; records of no job are left aside."""
     plan = schedule.plan
     own = [records[job.id] for job in schedule.jobs(records)]
     limits = limits_of(own)
@@ -203,26 +161,22 @@ def make_summary(schedule: Schedule, records: Records, sessions: Sequence[dict[s
             for members, way in product(dict.fromkeys((1, plan.ensemble)), (None, *plan.adapt)):
                 if way is not None and not any(row.arm == variant_name(arm.name, members, way) for row in rows):
                     continue  # its backbone cannot be adapted that way
-                entry = _arm(schedule, records, arm, rule, rows, members, way, limits)
+                entry = _arm(schedule, records, arm, rule, rows, members, way)
+                if plan.in_domain:
+                    entry = replace(entry, gap_closed=_gap(entry, rows, limits.get(entry.backbone), plan))
                 arms.append(entry)
                 findings += _sentences(entry, plan)
+    rules = [(rule, rule != "oracle") for rule in plan.selections]
+    same = ("dataset", "metric", "higher_is_better", "tests", "trials", "repeats")
     return Summary(
         format=1,
         version=__version__,
-        dataset=plan.dataset,
+        **{name: getattr(plan, name) for name in same},
         options=plan.public_options(),
-        metric=plan.metric,
-        higher_is_better=plan.higher_is_better,
-        tests=plan.tests,
         seeds=list(plan.seeds),
         data_seeds=list(plan.data_seeds) if plan.data_seeds else None,
         tuning_seeds=sorted({t.seed for trials in schedule.trials.values() for t in trials}),
-        trials=plan.trials,
-        repeats=plan.repeats,
-        selections=[
-            Rule(rule=rule, allowed=rule != "oracle", note=NOT_ALLOWED if rule == "oracle" else None)
-            for rule in plan.selections
-        ],
+        selections=[Rule(rule=name, allowed=ok, note=None if ok else NOT_ALLOWED) for name, ok in rules],
         counts=_counts(own),
         arms=arms,
         limits=limits,
@@ -235,21 +189,14 @@ def make_summary(schedule: Schedule, records: Records, sessions: Sequence[dict[s
 
 
 def _arm(
-    schedule: Schedule,
-    records: Records,
-    arm: Arm,
-    rule: str,
-    rows: Sequence[Row],
-    members: int,
-    way: str | None,
-    limits: dict[str, Limit],
+    schedule: Schedule, records: Records, arm: Arm, rule: str, rows: list[Row], members: int, way: str | None
 ) -> ArmSummary:
     plan, name = schedule.plan, variant_name(arm.name, members, way)
     settings, baseline = plan.settings(arm), plan.baseline(arm)
+    who: dict[str, Any] = {part: settings.get(part) for part in ("method", "backbone", "explorer")}
     # Like is compared with like; ERM's own ensembles, and ERM with the tests in use, with ERM as it is.
-    there = {row.arm for row in rows}
     against = None if baseline is None else baseline.name
-    if baseline is not None and (alike := variant_name(baseline.name, members, way)) in there:
+    if baseline is not None and (alike := variant_name(baseline.name, members, way)) in {row.arm for row in rows}:
         against = alike
     elif baseline is None and name != arm.name:
         against = arm.name
@@ -257,26 +204,21 @@ def _arm(
     chosen = schedule.chosen(arm, rule, records)
     difference = Differences()
     if against is not None and share_a_pair(rows, name, against):
-        difference = Differences(
-            mean_test=compare(rows, name, against, "mean"), worst_test=compare(rows, name, against, "worst")
-        )
-    mean_test = spread([row.mean for row in own])
-    theirs = [row.mean for row in rows if row.arm == against]
+        mean, worst = (compare(rows, name, against, key) for key in ("mean", "worst"))
+        difference = Differences(mean_test=mean, worst_test=worst)
     return ArmSummary(
         arm=name,
         ensemble=members,
         adapt=way,
         refused=sum(len(row.refused) for row in own),
-        method=settings["method"],
-        backbone=settings["backbone"],
-        explorer=settings.get("explorer"),
+        **who,
         selection=rule,
         allowed=rule != "oracle",
         baseline=against,
         runs=len(own),
         failed=len(plan.draws) - len(own),
         val=spread([row.val for row in own]),
-        mean_test=mean_test,
+        mean_test=spread([row.mean for row in own]),
         worst_test=spread([row.worst for row in own]),
         environments={test: spread([row.tests[test] for row in own]) for test in plan.tests},
         difference=difference,
@@ -288,15 +230,13 @@ def _arm(
         seconds_per_epoch=spread([row.record.seconds_per_epoch for row in own]).mean,
         peak_rss_mb=max((mb for row in own if (mb := row.record.peak_rss_mb) is not None), default=None),
         variance=spread([row.record.variance for row in own]).mean,
-        gap_closed=_gap(mean_test.mean, theirs, limits.get(settings["backbone"]), plan) if plan.in_domain else None,
     )
 
 
-def _gap(mean: float | None, baseline: Sequence[float], limit: Limit | None, plan: ResolvedPlan) -> GapClosed | None:
+def _gap(entry: ArmSummary, rows: list[Row], limit: Limit | None, plan: ResolvedPlan) -> GapClosed | None:
     """The share of the distance from the baseline to the in-domain limit; the baseline itself has none."""
-    if mean is None or not baseline or limit is None:
-        return None
-    if set(limit.environments) != set(plan.tests):  # some of its fits failed
+    mean, baseline = entry.mean_test.mean, [row.mean for row in rows if row.arm == entry.baseline]
+    if mean is None or not baseline or limit is None or set(limit.environments) != set(plan.tests):  # some fits failed
         return None
     return closed(mean, baseline, limit.mean, limit.error, higher_is_better=plan.higher_is_better)
 
@@ -306,11 +246,9 @@ def _sentences(entry: ArmSummary, plan: ResolvedPlan) -> list[Finding]:
     metric = METRICS.find(plan.metric)
     rule = entry.selection + ("" if entry.allowed else f" ({NOT_ALLOWED})")
     prefix = "" if plan.selections == ("val",) else f"By {rule}: "
-    return [
-        Finding(arm=entry.arm, selection=entry.selection, text=prefix + difference.sentence(metric.scale, metric.unit))
-        for difference in (entry.difference.mean_test, entry.difference.worst_test)
-        if difference is not None
-    ]
+    found = [d for d in (entry.difference.mean_test, entry.difference.worst_test) if d is not None]
+    texts = [prefix + difference.sentence(metric.scale, metric.unit) for difference in found]
+    return [Finding(arm=entry.arm, selection=entry.selection, text=text) for text in texts]
 
 
 def _counts(records: Sequence[Record]) -> dict[str, Count]:
@@ -339,16 +277,8 @@ def _tuning(schedule: Schedule, records: Records) -> list[TunedSetting]:
             chosen = schedule.chosen(arm, rule, records)
             for trials in by_setting(schedule.trials[arm.name]):
                 got = [score for trial in trials if (score := scores[trial.number]) is not None]
-                found.append(
-                    TunedSetting(
-                        arm=arm.name,
-                        selection=rule,
-                        settings=dict(trials[0].settings),
-                        score=fmean(got) if got else None,
-                        scores=got,
-                        trials=len(trials),
-                        failed=len(trials) - len(got),
-                        chosen=chosen is not None and dict(chosen.settings) == dict(trials[0].settings),
-                    )
-                )
+                tried, failed = dict(trials[0].settings), len(trials) - len(got)
+                numbers: Any = {"score": spread(got).mean, "scores": got, "trials": len(trials), "failed": failed}
+                is_chosen = chosen is not None and dict(chosen.settings) == tried
+                found.append(TunedSetting(arm=arm.name, selection=rule, settings=tried, chosen=is_chosen, **numbers))
     return found

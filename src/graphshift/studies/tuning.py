@@ -27,17 +27,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The setting that a rule chose for an arm.
+    """The setting that a rule chose for an arm."""
 
-    Attributes:
-        settings: the tuned values; empty for an arm that is not tuned.
-        score: the mean of its trials' selection scores; None without tuning.
-        trials: how many trials that is a mean of.
-    """
-
-    settings: Mapping[str, Any]
-    score: float | None = None
-    trials: int = 0
+    settings: Mapping[str, Any]  #: the tuned values; empty for an arm that is not tuned
+    score: float | None = None  #: the mean of its trials' selection scores; None without tuning
+    trials: int = 0  #: how many trials that is a mean of
 
 
 def propose(
@@ -53,15 +47,9 @@ def propose(
     Optuna draws settings from the grid without replacement, in an order of its own that is always the same. So trials
     may run in any order, on any number of workers, and be killed and repeated. A space with fewer settings than
     trials is tried again with the next tuning seed: a method with little to tune gets the same budget, spent on
-    better estimates.
-
-    Args:
-        space: for each setting the values to try.
-        count: how many trials.
-        seeds: the final seeds, which tuning must not use.
-        repeats: tuning seeds that each setting is tried with, as far as trials reach; fewer settings, better known.
-        start: what the arm would run with untuned. If the space has it, it is tried first: a few draws from a large
-            space may all be worse, and tuning should not lose to no tuning.
+    better estimates. Each setting is tried with ``repeats`` tuning seeds, as far as trials reach; the final ``seeds``
+    are not among them. What the arm would run with untuned (``start``) is tried first if the space has it: a few draws
+    from a large space may all be worse, and tuning should not lose to no tuning.
     """
     size = math.prod(len(values) for values in space.values())
     if not space or not count:
@@ -101,27 +89,18 @@ def by_setting(trials: Sequence[Trial]) -> list[list[Trial]]:
 
 
 def choose(trials: Sequence[Trial], scores: Mapping[int, float | None], *, higher_is_better: bool) -> Chosen | None:
-    """The setting with the best mean score over its trials; the first of equals.
+    """The setting with the best mean score over its trials; the first of equals. None if no trial finished.
 
-    A setting one of whose trials failed is chosen only if every setting has a failure, and then by what is left.
-
-    Args:
-        trials: of one arm.
-        scores: the selection score of each trial by number; None where it failed.
-        higher_is_better: which way the metric goes.
-
-    Returns:
-        None if no trial finished.
+    A setting one of whose trials failed (no score) is chosen only if every setting has a failure, and then by what is
+    left.
     """
-    sign = 1 if higher_is_better else -1
-    candidates = []
+    whole: list[tuple[float, int, Mapping[str, Any]]] = []
+    parts, sign = whole.copy(), 1 if higher_is_better else -1
     for own in by_setting(trials):
         found = [score for trial in own if (score := scores[trial.number]) is not None]
         if found:
-            candidates.append(
-                (len(found) == len(own), sign * fmean(found), Chosen(own[0].settings, fmean(found), len(found)))
-            )
-    if not candidates:
+            (whole if len(found) == len(own) else parts).append((fmean(found), len(found), own[0].settings))
+    if not whole and not parts:
         return None
-    whole = [candidate for candidate in candidates if candidate[0]] or candidates
-    return max(whole, key=lambda candidate: candidate[1])[2]
+    score, count, settings = max(whole or parts, key=lambda candidate: sign * candidate[0])
+    return Chosen(settings, score, count)
