@@ -69,7 +69,7 @@ def _overview(studies: Sequence[Finished]) -> StudyTable:
     rows = [[name, *(cells[name].get(column, "–") for column in columns)] for name in names]
     note = (
         f"Mean over tests and runs: {_metrics(studies)}.{_AHEAD} ahead of,{_BEHIND} behind ERM with the same backbone "
-        "beyond chance (paired 95 % interval, not corrected for the number of comparisons). Epoch and setting chosen "
+        "significantly (paired 95 % interval, not corrected for the number of comparisons). Epoch and setting chosen "
         "on validation."
     )
     return StudyTable("mean test score of every method", ["arm", *columns], rows, note)
@@ -121,7 +121,7 @@ def _choices(studies: Sequence[Finished]) -> StudyTable:
         "worst test",
         "mean test against its ERM (95 %)",
     ]
-    note = "Its ERM: one model with the experiment's own backbone. Tests chose nothing."
+    note = "Its ERM: one model with the experiment's own backbone. Test labels were not used."
     if any("prior" in (arm.adapt or "") for study in studies for arm in study.summary.arms):
         note += " The validation score of + prior is a little optimistic: the temperature was fitted there."
     return StudyTable("what validation chooses", columns, rows, note)
