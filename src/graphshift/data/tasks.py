@@ -49,12 +49,8 @@ class Task:
         n = self.num_classes
         fits = {"binary": n == 2, "multiclass": n >= 2, "regression": n == 0}
         if not fits[self.kind]:
-            needed = {
-                "binary": "has 2 classes",
-                "multiclass": "needs at least 2 classes",
-                "regression": "has no classes",
-            }
-            raise GraphshiftError(f"task: a {self.kind} task {needed[self.kind]}; num_classes is {n}.")
+            needed = {"binary": "2 classes", "multiclass": "at least 2 classes", "regression": "no classes"}
+            raise GraphshiftError(f"task: a {self.kind} task has {needed[self.kind]}; num_classes is {n}.")
 
     @property
     def is_classification(self) -> bool:

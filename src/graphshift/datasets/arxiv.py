@@ -56,17 +56,11 @@ def arxiv(*, one_way: bool = False, data_dir: str | Path | None = None) -> Shift
     graph = Graph.from_keys(parts["y"].numel(), keys["keys"], undirected=not one_way)
     whole = environment("arxiv", parts["x"], parts["y"], graph, Task("multiclass", _CLASSES, "accuracy"))
     environments = inductive_environments(whole, parts["year"], PERIODS)
-    model = {
-        "backbone": "sage",
-        "num_layers": 5,
-        "hidden_channels": 32,
-        "epochs": 500,
-        "lr": 0.005,
-        "weight_decay": 0.0,
-    }
-    eerm = {"views": 5, "edits_per_node": 1, "beta": 0.5, "explorer_lr": 0.01, "inner_steps": 5}
+    model = {"backbone": "sage", "num_layers": 5, "hidden_channels": 32}
+    fit = {"epochs": 500, "lr": 0.005, "weight_decay": 0.0, "views": 5, "edits_per_node": 1}
+    eerm = {"beta": 0.5, "explorer_lr": 0.01, "inner_steps": 5}
     gprgnn = {"num_layers": 2, "views": 3, "beta": 1.0, "lr": 0.01, "explorer_lr": 0.001}
-    defaults = {**model, **eerm, "by_backbone": {"gprgnn": gprgnn}, "by_method": {"erm": {"lr": 0.01}}}
+    defaults = {**model, **fit, **eerm, "by_backbone": {"gprgnn": gprgnn}, "by_method": {"erm": {"lr": 0.01}}}
     facts = {"years": {p.name: (p.first, p.last) for p in PERIODS}, "one_way": one_way}
     return ShiftDataset("arxiv", *by_place(environments), defaults=defaults, facts=facts)
 

@@ -1,10 +1,9 @@
 """``cora``: the paper's artificial shift on Cora, a graph of citations."""
 
-from pathlib import Path
-
 from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets.base import DATASETS
 from graphshift.datasets.making.artificial import artificial_shift
+from graphshift.datasets.reading.files import Folder
 from graphshift.datasets.reading.planetoid import planetoid_graph, planetoid_sources
 from graphshift.datasets.reading.raw_graph import RawGraph
 
@@ -34,12 +33,7 @@ SOURCES = planetoid_sources(
     note="the paper's 2,703 nodes are a slip, and of its 10 classes those count that some node has.",
 )
 def cora(
-    *,
-    generator: str = "gcn",
-    variant: str = "paper",
-    seed: int = 0,
-    redraw: bool = False,
-    data_dir: str | Path | None = None,
+    *, generator: str = "gcn", variant: str = "paper", seed: int = 0, redraw: bool = False, data_dir: Folder = None
 ) -> ShiftDataset:
     """Cora's 2,708 papers in ten environments that differ in ten spurious columns alone.
 

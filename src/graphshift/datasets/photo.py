@@ -1,11 +1,10 @@
 """``photo``: the paper's artificial shift on Amazon-Photo, a graph of goods that are bought together."""
 
-from pathlib import Path
-
 from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets.base import DATASETS
 from graphshift.datasets.making.artificial import artificial_shift
 from graphshift.datasets.reading.amazon import PHOTO_SOURCES, photo_graph
+from graphshift.datasets.reading.files import Folder
 
 
 @DATASETS.register(
@@ -17,12 +16,7 @@ from graphshift.datasets.reading.amazon import PHOTO_SOURCES, photo_graph
     note="of the paper's 10 classes those count that some node has.",
 )
 def photo(
-    *,
-    generator: str = "gcn",
-    variant: str = "paper",
-    seed: int = 0,
-    redraw: bool = False,
-    data_dir: str | Path | None = None,
+    *, generator: str = "gcn", variant: str = "paper", seed: int = 0, redraw: bool = False, data_dir: Folder = None
 ) -> ShiftDataset:
     """Amazon-Photo's 7,650 goods in ten environments that differ in ten spurious columns alone.
 

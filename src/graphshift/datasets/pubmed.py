@@ -22,6 +22,7 @@ from graphshift.datasets.temporal import Period, inductive_environments
 from graphshift.graph.sparse import Sparse
 
 _NAME = "pubmed-temporal"
+_HOME = "the years of github.com/nelsonaloysio/pubmed-temporal (Passos et al. 2024), one integer a Planetoid node"
 _CLASSES = 3
 _YEARS = f"{_NAME}/raw/node_year.npy"
 
@@ -41,12 +42,7 @@ SOURCES = [
             "test.index": (6000, "b101d421688bbaecbd82e8a18f1e282378d6830f3a37666f28ebc47f844341b5"),
         },
     ),
-    Source(
-        _YEARS,
-        sha256="12f3952394c6affae50a2cdd7600af1f926c0f1f9134bb269ca9f6e29bf04152",
-        size=157864,
-        home="the years of github.com/nelsonaloysio/pubmed-temporal (Passos et al. 2024), one integer a Planetoid node",
-    ),
+    Source(_YEARS, None, "12f3952394c6affae50a2cdd7600af1f926c0f1f9134bb269ca9f6e29bf04152", 157864, _HOME),
 ]
 
 

@@ -43,11 +43,6 @@ def twitch_iid(*, seed: int = 0, data_dir: str | Path | None = None) -> ShiftDat
         mask[nodes] = True
         return home.replace(name=name, mask=mask)
 
-    return ShiftDataset(
-        "twitch-iid",
-        train=[part("DE", order[2 * tenth :])],
-        val=[part("DE, to choose", order[:tenth])],
-        tests=[part("DE (IID)", order[tenth : 2 * tenth]), away.replace(name="ENGB (OOD)")],
-        defaults=whole.defaults,
-        facts={"seed": seed},
-    )
+    train, val = part("DE", order[2 * tenth :]), part("DE, to choose", order[:tenth])
+    tests = [part("DE (IID)", order[tenth : 2 * tenth]), away.replace(name="ENGB (OOD)")]
+    return ShiftDataset("twitch-iid", [train], [val], tests, defaults=whole.defaults, facts={"seed": seed})

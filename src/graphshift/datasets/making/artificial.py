@@ -25,14 +25,8 @@ _VARIANTS = ("paper", "authors")
 _MOST_DRAWS = 1000
 
 # Hyper-parameters that the paper's Cora and Photo share.
-_COMMON = {
-    "epochs": 200,
-    "weight_decay": 1e-3,
-    "hidden_channels": 32,
-    "num_layers": 2,
-    "edits_per_node": 1,
-    "beta": 1.0,
-}
+_COMMON = {"epochs": 200, "weight_decay": 1e-3, "hidden_channels": 32, "num_layers": 2}
+_COMMON |= {"edits_per_node": 1, "beta": 1.0}
 
 
 def artificial_shift(
@@ -73,20 +67,11 @@ def artificial_shift(
         first.replace(name="val" if e == 1 else f"T{e - 1}", x=appended.with_columns(draw.spurious[e]))
         for e in range(1, _ENVIRONMENTS)
     ]
-    facts = {
-        "generator": generator,
-        "variant": variant,
-        "seed": seed,
-        "draws": draw.draws,
-        "classes_used": used.numel(),
-    }
-    facts |= {
-        "class_outputs": used.tolist(),
-        "class_shares": [round(float(share), 6) for share in shares[used]],
-        "majority": round(float(shares.max()), 6),
-        "degenerate": _degenerate(shares),
-        "spurious_columns": list(range(x1.shape[1], x1.shape[1] + WIDTH)),
-    }
+    found = [round(float(share), 6) for share in shares[used]]
+    facts = {"generator": generator, "variant": variant, "seed": seed, "draws": draw.draws}
+    facts |= {"classes_used": used.numel(), "class_outputs": used.tolist(), "class_shares": found}
+    facts |= {"majority": round(float(shares.max()), 6), "degenerate": _degenerate(shares)}
+    facts |= {"spurious_columns": list(range(x1.shape[1], x1.shape[1] + WIDTH))}
     return ShiftDataset(name, [first], others[:1], others[1:], defaults={**_COMMON, **defaults}, facts=facts)
 
 

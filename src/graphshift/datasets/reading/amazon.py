@@ -6,22 +6,18 @@ import numpy as np
 import torch
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.datasets.reading.files import Source, cached, require
+from graphshift.datasets.reading.files import Folder, Source, cached, require
 from graphshift.datasets.reading.raw_graph import RawGraph, checked_csr, undirected_edges
 
 _VERSION = 1
 
 #: Photo's one file. It circulates packed in different ways, so no digest is known; its arrays are checked instead.
-PHOTO_SOURCES = (
-    Source(
-        "photo/raw/amazon_electronics_photo.npz",
-        url="https://github.com/shchur/gnn-benchmark/raw/master/data/npz/amazon_electronics_photo.npz",
-        home="the GNN benchmark (Shchur et al. 2018), github.com/shchur/gnn-benchmark, folder data/npz",
-    ),
-)
+_FILE, _HOME = "amazon_electronics_photo.npz", "github.com/shchur/gnn-benchmark"
+_WHERE = f"the GNN benchmark (Shchur et al. 2018), {_HOME}, folder data/npz"
+PHOTO_SOURCES = (Source(f"photo/raw/{_FILE}", f"https://{_HOME}/raw/master/data/npz/{_FILE}", home=_WHERE),)
 
 
-def photo_graph(data_dir: str | Path | None) -> RawGraph:
+def photo_graph(data_dir: Folder) -> RawGraph:
     """Amazon-Photo, from the cache if it was read before."""
     (file,) = require("photo", PHOTO_SOURCES, data_dir).values()
     return RawGraph.from_tensors(cached("photo", [file], _VERSION, {}, lambda: read_npz(file).to_tensors()))

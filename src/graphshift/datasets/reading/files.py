@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -29,6 +29,10 @@ _CHUNK = 1 << 18
 _TIMEOUT = 30.0  # seconds without an answer
 _BAR_AFTER = 2.0  # seconds
 _STALE = 3600.0  # seconds: a partial file that nobody has written to for so long belongs to a process that was killed
+
+
+#: The folder of raw files, as datasets take it: None for ``$GRAPHSHIFT_DATA`` or the user's cache.
+Folder: TypeAlias = str | Path | None
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Source:
     home: str = ""
 
 
-def data_directory(data_dir: str | Path | None) -> Path:
+def data_directory(data_dir: Folder) -> Path:
     """The folder of raw files: the one given, else ``$GRAPHSHIFT_DATA``, else ``data`` in the user's cache folder."""
     chosen = data_dir or os.environ.get("GRAPHSHIFT_DATA") or _cache_directory() / "data"
     folder = Path(chosen).expanduser().absolute()
@@ -59,7 +63,7 @@ def data_directory(data_dir: str | Path | None) -> Path:
     return folder
 
 
-def require(dataset: str, sources: Sequence[Source], data_dir: str | Path | None) -> dict[str, Path]:
+def require(dataset: str, sources: Sequence[Source], data_dir: Folder) -> dict[str, Path]:
     """The files of a dataset, downloading the missing ones.
 
     A download is written beside its target, checked for its size and digest, and moved there: what is interrupted or
@@ -101,7 +105,7 @@ def require(dataset: str, sources: Sequence[Source], data_dir: str | Path | None
     return files
 
 
-def verify(dataset: str, sources: Sequence[Source], data_dir: str | Path | None) -> list[dict[str, Any]]:
+def verify(dataset: str, sources: Sequence[Source], data_dir: Folder) -> list[dict[str, Any]]:
     """Compares a dataset's files with what is known of them; nothing is downloaded.
 
     Returns:

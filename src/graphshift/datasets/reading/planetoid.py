@@ -12,7 +12,7 @@ import scipy.sparse
 import torch
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.datasets.reading.files import Source, cached, require
+from graphshift.datasets.reading.files import Folder, Source, cached, require
 from graphshift.datasets.reading.raw_graph import RawGraph, checked_csr, undirected_edges
 
 _PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
@@ -30,7 +30,7 @@ def planetoid_sources(name: str, folder: str, known: Mapping[str, tuple[int, str
 
 
 def planetoid_graph(
-    dataset: str, name: str, sources: Sequence[Source], data_dir: str | Path | None
+    dataset: str, name: str, sources: Sequence[Source], data_dir: Folder
 ) -> tuple[RawGraph, dict[str, Path]]:
     """The graph of a Planetoid dataset (``name`` there), from the cache if it was read before, and all its files."""
     files = require(dataset, sources, data_dir)

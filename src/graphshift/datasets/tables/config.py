@@ -20,9 +20,7 @@ def options_from_toml_table(table: Mapping[str, Any], base: str | Path, *, where
         path = table.get(key)
         if not isinstance(path, str) or not path:
             found = f"{key} is {path!r}" if key in table else f"{key} is missing"
-            raise GraphshiftError(
-                f'{where}{found}; expected the path of a CSV or Parquet file, as {key} = "{key}.csv".'
-            )
+            raise GraphshiftError(f'{where}{found}; expected a path to CSV or Parquet, as in {key} = "{key}.csv".')
         paths[key] = str((Path(base) / path).absolute())
     rest = {key: value for key, value in table.items() if key not in ("nodes", "edges")}
     checked_options(rest, where=where)

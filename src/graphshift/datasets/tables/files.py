@@ -72,12 +72,10 @@ def read_table(
     """Reads a table; whatever is wrong with the file is a ``GraphshiftError`` that names it.
 
     Args:
-        source: a path or a frame.
-        role: ``"node"`` or ``"edge"``, for messages.
+        source: a path or a frame; ``role``, ``"node"`` or ``"edge"``, and ``separator`` are for messages and CSV.
         ids: columns of ids: text in a CSV, and no word in them means missing.
         text: columns to keep as text, also if all values look like numbers.
         missing: further words that mean missing, outside ``ids``.
-        separator: between the fields of a CSV.
     """
     if isinstance(source, pd.DataFrame):
         table = _from_frame(source, f"the {role} table")

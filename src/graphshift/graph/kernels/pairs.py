@@ -14,15 +14,9 @@ _CHUNK = 1 << 20  # numbers that the torch version gathers at a time
 
 
 def score(first: Tensor, listed: Tensor, table: Tensor, width: int, add: Tensor, *, both: bool, skip: bool) -> Tensor:
-    """Scores of listed pairs.
+    """Scores of pairs, of row n with ``listed[first[n] : first[n + 1]]``: <g_n, h_m> + add_n, also of (m, n) if both.
 
-    Args:
-        first, listed: the pairs of row n are with ``listed[first[n] : first[n + 1]]``; int32.
-        table: g and h of every node, ``[nodes, at least 2 * width]``.
-        width: of g and of h.
-        add: ``[nodes]``.
-        both: add the score of (m, n) as well.
-        skip: leave pairs with m < n at 0.
+    ``table`` has g and h of every node, each ``width`` wide; ``skip`` leaves pairs with m < n at 0.
     """
     if native.fits(first, listed, table, add):
         out = torch.empty(listed.numel(), dtype=torch.float32)
@@ -73,16 +67,9 @@ def best(
 ) -> tuple[Tensor, Tensor]:
     """The pairs with the largest positive gains, up to the budget, as lists of columns by row.
 
-    A row's edges come first, then its drawn pairs; among equal gains where the budget ends, the first.
-
-    Args:
-        rowptr, col, of_edges: the graph, and a gain for each of its edges.
-        drawn, of_drawn: further columns, equally many for each row, and their gains.
-        sign: that gains are multiplied by.
-        budget: the most pairs.
-
-    Returns:
-        ``first`` and ``columns``: row n has ``columns[first[n] : first[n + 1]]``; int32.
+    Candidates are the edges with their gains, and ``drawn``, equally many for each row, with theirs; gains are
+    multiplied by ``sign``. A row's edges come first, then its drawn pairs; among equal gains where the budget ends, the
+    first. Row n of the result has ``columns[first[n] : first[n + 1]]``; int32.
     """
     nodes, tried = rowptr.numel() - 1, of_edges.numel() + of_drawn.numel()
     if not native.fits(rowptr, col, of_edges, drawn, of_drawn):
