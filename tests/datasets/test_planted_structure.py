@@ -115,7 +115,7 @@ def test_large_graphs_are_made_without_a_matrix_of_all_pairs() -> None:
     ("options", "match"),
     [
         ({"nodes": 59}, "planted-structure: nodes is 59; expected at least 60"),
-        ({"tests": 0}, "tests is 0; expected at least 1"),
+        ({"tests": 0}, "tests is 0; expected from 1"),
         ({"classes": 1}, "classes is 1"),
         ({"features": 0}, "features is 0"),
         ({"noise": -1.0}, "noise is -1.0"),

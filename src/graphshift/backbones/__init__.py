@@ -12,10 +12,4 @@ from graphshift.backbones.sage import SAGE
 from graphshift.backbones.sgc import SGC
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> type:
-        """The class of a backbone whose file is not imported above."""
-        for member in BACKBONES.values() if not name.startswith("_") else ():
-            if member.__name__ == name:
-                return member
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __getattr__ = BACKBONES.class_named  # of a backbone whose file is not imported above

@@ -79,6 +79,13 @@ class Registry(Mapping[str, Member], Generic[Member]):
             return list(self)
         return sorted({*declared_names(self.package), *self._members})
 
+    def class_named(self, name: str) -> Member:
+        """The member that is a class of this name; a package's ``__getattr__``."""
+        for member in self.values() if not name.startswith("_") else ():
+            if getattr(member, "__name__", "") == name:
+                return member
+        raise AttributeError(f"module {self.package!r} has no attribute {name!r}")
+
     def __getitem__(self, name: str) -> Member:
         self._fill()
         return self._members[name]

@@ -182,7 +182,7 @@ def check_together(
             raise GraphshiftError(f"{where}: {found}; give all environments one task.")
     for e in [*train, *others]:
         if e.y is None:
-            raise GraphshiftError(f"{where}: environment {e.name!r} has no `y`; train, val and tests need labels.")
+            raise GraphshiftError(f"{where}: environment {e.name!r} has no labels `y`; only target needs none.")
     if first.task.is_classification:
         counts = sum(torch.bincount(e.labels, minlength=first.task.num_classes) for e in train)
         assert isinstance(counts, Tensor)

@@ -27,23 +27,18 @@ _CLASSES = 3
 _YEARS = f"{_NAME}/raw/node_year.npy"
 
 #: PubMed's files: Planetoid's eight, and the year of every node.
-SOURCES = [
-    *planetoid_sources(
-        "pubmed",
-        f"{_NAME}/raw",
-        {
-            "x": (23172, "fbe9cb5c47200d1b7769a26e579be3b7130b556831f9d850e77c4c74f2599b33"),
-            "tx": (405505, "4eb5f5d0f30f26497eb0ac6ac9719d09c67e284f1ed0385c93f3ef27a671da3d"),
-            "allx": (7578385, "508e538e2abdccdd54c4d3e9f49d638b4af7107d85845f66ddea5a5152658b7e"),
-            "y": (854, "e6c807633307a07ed659249006536a147c7999c797f11a2560752990181b41b3"),
-            "ty": (12135, "ee2e0d4819d9fbcc403689c3bf2e49face401b605932f093bc58ab6461130fdd"),
-            "ally": (224739, "0c37bbe3b5014ec365e9d393cf4791925e5ed94fb194305d74f064a8d7b50f0e"),
-            "graph": (471808, "5b89f0036ca22909471f1e6558eb42fa06e0c730a577bde5b058b40638f81dc9"),
-            "test.index": (6000, "b101d421688bbaecbd82e8a18f1e282378d6830f3a37666f28ebc47f844341b5"),
-        },
-    ),
-    Source(_YEARS, None, "12f3952394c6affae50a2cdd7600af1f926c0f1f9134bb269ca9f6e29bf04152", 157864, _HOME),
-]
+_KNOWN = {
+    "x": (23172, "fbe9cb5c47200d1b7769a26e579be3b7130b556831f9d850e77c4c74f2599b33"),
+    "tx": (405505, "4eb5f5d0f30f26497eb0ac6ac9719d09c67e284f1ed0385c93f3ef27a671da3d"),
+    "allx": (7578385, "508e538e2abdccdd54c4d3e9f49d638b4af7107d85845f66ddea5a5152658b7e"),
+    "y": (854, "e6c807633307a07ed659249006536a147c7999c797f11a2560752990181b41b3"),
+    "ty": (12135, "ee2e0d4819d9fbcc403689c3bf2e49face401b605932f093bc58ab6461130fdd"),
+    "ally": (224739, "0c37bbe3b5014ec365e9d393cf4791925e5ed94fb194305d74f064a8d7b50f0e"),
+    "graph": (471808, "5b89f0036ca22909471f1e6558eb42fa06e0c730a577bde5b058b40638f81dc9"),
+    "test.index": (6000, "b101d421688bbaecbd82e8a18f1e282378d6830f3a37666f28ebc47f844341b5"),
+}
+_YEARS_DIGEST = "12f3952394c6affae50a2cdd7600af1f926c0f1f9134bb269ca9f6e29bf04152"
+SOURCES = [*planetoid_sources("pubmed", f"{_NAME}/raw", _KNOWN), Source(_YEARS, None, _YEARS_DIGEST, 157864, _HOME)]
 
 
 @DATASETS.register(

@@ -12,10 +12,4 @@ from graphshift.explorers.random import Random
 from graphshift.explorers.reinforce import Reinforce
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> type:
-        """The class of an explorer whose file is not imported above."""
-        for member in EXPLORERS.values() if not name.startswith("_") else ():
-            if member.__name__ == name:
-                return member
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    __getattr__ = EXPLORERS.class_named  # of an explorer whose file is not imported above

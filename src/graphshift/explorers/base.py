@@ -252,15 +252,12 @@ def apply_actions(graph: Graph, actions: Tensor, *, directed: bool = False) -> t
     """Flips the drawn pairs: A_k = A + B_k ∘ (complement(A) − A), Eq. 5, where B_k marks the actions.
 
     B_k is Boolean, so a pair that is drawn twice is flipped once; in an undirected graph this holds for (n, m) and
-    (m, n) together.
+    (m, n) together, unless ``directed``. Gives the edited graph, and the keys that were flipped.
 
     Args:
         graph: the graph to edit.
         actions: the columns drawn for each row, ``[nodes, draws]``.
         directed: flip only the entry (n, m), also in an undirected graph.
-
-    Returns:
-        The edited graph, and the keys that were flipped.
     """
     n = graph.num_nodes
     if actions.dim() != 2 or actions.shape[0] != n or actions.is_floating_point():

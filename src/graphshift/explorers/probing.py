@@ -143,13 +143,9 @@ class Scores:
     add: Tensor
 
     def of(self, first: Tensor, listed: Tensor, *, both: bool, skip: bool = False) -> Tensor:
-        """∂L/∂w of listed pairs.
+        """∂L/∂w of listed pairs, row n's with ``listed[first[n] : first[n + 1]]``; int32.
 
-        Args:
-            first: row n's pairs are with ``listed[first[n] : first[n + 1]]``; int32.
-            listed: columns; int32.
-            both: the weights of (n, m) and (m, n) move together.
-            skip: leave pairs with m < n at 0, where the reverse entry has them too.
+        With ``both`` the weights of (n, m) and (m, n) move together; ``skip`` leaves pairs with m < n at 0.
         """
         return kernels.score(first, listed, self.table, self.width, self.add, both=both, skip=skip)
 

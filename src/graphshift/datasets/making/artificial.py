@@ -40,11 +40,7 @@ def artificial_shift(
 ) -> ShiftDataset:
     """Ten environments of one graph, which differ in ten spurious columns; see :func:`~graphshift.datasets.cora.cora`.
 
-    Args:
-        name: of the dataset.
-        read: gives the graph, after the options were checked.
-        generator, variant, seed, redraw: the options of the dataset.
-        defaults: hyper-parameters beside those that the paper's Cora and Photo share.
+    ``read`` gives the graph, after the options were checked; ``defaults`` come beside those that both datasets share.
     """
     for option, value, allowed in (("generator", generator, [*GENERATORS]), ("variant", variant, [*_VARIANTS])):
         if value not in allowed:

@@ -30,17 +30,8 @@ def edges_within_groups(
     """Undirected random edges of which a given share stays inside the groups.
 
     Draws nodes · degree / 2 pairs: one end by weight, the other by weight inside the same group with probability
-    ``inside`` and outside it otherwise. Self-loops and repeated pairs are dropped, so slightly fewer come out.
-
-    Args:
-        groups: the group of each node, ``[nodes]``, 0, 1, …; groups may be empty.
-        inside: the share of edges within groups.
-        degree: the mean degree.
-        weights: how strongly each node attracts edges, ``[nodes]``.
-        generator: the source of randomness.
-
-    Returns:
-        ``edge_index`` with both directions, ``[2, edges]``.
+    ``inside`` and outside it otherwise. Self-loops and repeated pairs are dropped, so slightly fewer come out. Groups
+    are 0, 1, … and may be empty; ``groups`` and ``weights`` are ``[nodes]``, the result ``[2, edges]``, both ways.
     """
     nodes = groups.numel()
     count = round(nodes * degree / 2)

@@ -133,14 +133,8 @@ def cached(
 ) -> dict[str, Tensor]:
     """What ``parse`` makes of the files, from the cache if they, the parser and its options are the same as before.
 
-    A cache that is damaged or cannot be written costs time, never an error.
-
-    Args:
-        name: of what is parsed; it begins the cached file's name.
-        files: the raw files; their contents are part of the key.
-        version: of the parser; raise it when its result changes.
-        options: of the parser, as JSON values.
-        parse: reads the files into dense tensors.
+    A cache that is damaged or cannot be written costs time, never an error. Raise ``version`` when the result of
+    ``parse`` changes; ``options`` are JSON values.
     """
     folder = _cache_directory() / "parsed"
     known = [(file.name, digest) for file, digest in zip(files, _remembered_digests(files, folder), strict=True)]

@@ -80,7 +80,7 @@ def checked_csr(where: str, data: np.ndarray, indices: np.ndarray, indptr: np.nd
     if infinite.size:
         row = int(np.searchsorted(indptr, infinite[0], side="right")) - 1
         raise GraphshiftError(
-            f"{where}: {infinite.size} values are not finite, first in row {row}; the file is damaged."
+            f"{where}: {infinite.size} values are NaN or infinite, first in row {row}; the file is damaged."
         )
     return scipy.sparse.csr_matrix((data, indices, indptr), shape=shape)
 

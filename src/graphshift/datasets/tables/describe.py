@@ -35,11 +35,7 @@ class _Guess(NamedTuple):
 def describe_tables(nodes: Source, edges: Source, *, base: str | Path | None = None, separator: str = ",") -> str:
     """Guesses the roles of the columns of two tables and writes a commented TOML file for ``graphshift fit``.
 
-    Args:
-        nodes: a path to CSV or Parquet.
-        edges: the same.
-        base: the folder that the TOML will be in, to which paths are made relative; None leaves them as given.
-        separator: between the fields of a CSV.
+    Paths are made relative to ``base``, the folder that the TOML will be in; None leaves them as given.
     """
     node_table = read_table(nodes, "node", separator=separator)
     edge_table = read_table(edges, "edge", separator=separator)
@@ -149,10 +145,8 @@ def _columns(table: Table) -> list[str]:
 
 def _label_lines(nodes: Table, guess: _Guess) -> list[str]:
     if guess.label is None:
-        return [
-            "# What to predict: no column looks like it. Name one; nodes without a value are unlabelled.",
-            '# label = "…"',
-        ]
+        line = "# What to predict: no column looks like it. Name one; nodes without a value are unlabelled."
+        return [line, '# label = "…"']
     count, names = nodes.frame[guess.label].nunique(), list(METRICS)
     return [
         _comment(f" What to predict ({count} distinct values); nodes without a value stay in the graph, unlabelled."),

@@ -17,13 +17,8 @@ from graphshift.graph.sparse import Sparse
 def attend(graph: Graph, h: Tensor, source: Tensor, target: Tensor) -> Tensor:
     """Σ_u α_vu h_u over v and its neighbours u, α_vu ∝ w_vu exp(LeakyReLU(source_u + target_v)); differentiable.
 
-    Args:
-        graph: where edges are, with weights w. Their gradient comes from the torch version alone.
-        h: ``[nodes, heads, width]``.
-        source, target: what a node adds to the score as a sender and as a receiver, ``[nodes, heads]``.
-
-    Returns:
-        ``[nodes, heads, width]``.
+    ``h`` and the result are ``[nodes, heads, width]``, ``source`` and ``target`` ``[nodes, heads]``. The gradient of
+    the graph's weights w comes from the torch version alone.
     """
     if native.fits(h.detach(), graph.pattern.col, graph.weight):
         mixed: Tensor = _Attention.apply(h.contiguous(), source, target, graph)

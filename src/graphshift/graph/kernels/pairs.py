@@ -40,15 +40,8 @@ def score_random(
 ) -> tuple[Tensor, Tensor]:
     """``each`` random pairs for every node, and what adding them does to the risk: 0 for a pair that is an edge.
 
-    Args:
-        graph: ``rowptr`` and ``col``.
-        each, seed: as :func:`draw` takes them.
-        scores: ``table``, ``width`` and ``add`` of :func:`score`.
-        both: as there.
-        weight: of an added edge; it multiplies the score.
-
-    Returns:
-        The columns and the gains, both ``[nodes * each]``.
+    ``graph`` is ``rowptr`` and ``col``, ``scores`` the ``table``, ``width`` and ``add`` of :func:`score`, ``weight``
+    that of an added edge. Gives the columns and the gains, both ``[nodes * each]``.
     """
     (rowptr, col), (table, width, add), nodes = graph, scores, graph[0].numel() - 1
     if not native.fits(rowptr, col, table, add):
