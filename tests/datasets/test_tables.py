@@ -306,8 +306,8 @@ def test_a_toml_table_gives_what_python_gives(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"nodes": None}, r"my.toml \[data\]: nodes is missing; expected the path"),
-        ({"edges": 3}, r"my.toml \[data\]: edges is 3; expected the path"),
+        ({"nodes": None}, r"my.toml \[data\]: nodes is missing; expected a path"),
+        ({"edges": 3}, r"my.toml \[data\]: edges is 3; expected a path"),
         ({"nodes": "other.csv"}, r"other.csv: there is no such file"),
         ({"lable": "y"}, r"my.toml \[data\]: lable is not an option of tables; .* nodes, edges.*Did you mean 'label'"),
         ({"train": {"a": 1}}, r"my.toml \[data\]: train is \{'a': 1\}; it should be a valid tuple"),

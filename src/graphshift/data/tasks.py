@@ -49,7 +49,11 @@ class Task:
         n = self.num_classes
         fits = {"binary": n == 2, "multiclass": n >= 2, "regression": n == 0}
         if not fits[self.kind]:
-            needed = {"binary": "2 classes", "multiclass": "at least 2 classes", "regression": "0 classes"}
+            needed = {
+                "binary": "2 classes",
+                "multiclass": "at least 2 classes",
+                "regression": "no classes (num_classes=0)",
+            }
             raise GraphshiftError(f"task: a {self.kind} task has {needed[self.kind]}, not {n}.")
 
     @property

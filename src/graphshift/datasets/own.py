@@ -19,7 +19,7 @@ from graphshift.datasets.tables.files import Source
 from graphshift.datasets.tables.from_tables import dataset_from_tables
 from graphshift.datasets.tables.options import TableOptions, checked_options
 from graphshift.datasets.tables.preparation import remark
-from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by_time, split_by_value
+from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by
 from graphshift.datasets.temporal import subgraph
 
 Value: TypeAlias = str | int | float | bool
@@ -148,8 +148,7 @@ def from_pyg(
         return _by_masks(data, labelled, roles, whole_task, name)
     chosen = {"train": train, "val": val, "tests": tests}
     cuts = {"train_until": train_until, "val_until": val_until, "test_until": test_until}
-    options = checked_options({"environments": domain, "time": time, **chosen, **cuts})
-    split = _split(data, options)
+    split = _split(data, checked_options({"environments": domain, "time": time, **chosen, **cuts}))
     part = data.clone()
     part.mask = labelled & torch.from_numpy(split.group >= 0)
     whole = Environment(name, part, whole_task)
@@ -194,14 +193,11 @@ def from_networkx(
         raise GraphshiftError(f"from_networkx: nodes have an attribute {id!r}; call the nodes otherwise by option id.")
     nodes[id] = pd.Series(list(graph.nodes), dtype=object)
     ends = list(graph.edges(data=weight)) if weight else list(graph.edges())
-    edges = pd.DataFrame({"source": _objects(ends, 0), "target": _objects(ends, 1)})
+    sides = {name: pd.Series([edge[i] for edge in ends], dtype=object) for i, name in enumerate(("source", "target"))}
+    edges = pd.DataFrame(sides)
     if weight:
         edges[weight] = [edge[2] for edge in ends]
     return dataset_from_tables(nodes, edges, checked)
-
-
-def _objects(ends: list[Any], place: int) -> pd.Series:
-    return pd.Series([edge[place] for edge in ends], dtype=object)
 
 
 def _labelled(data: Data) -> Tensor:
@@ -275,6 +271,4 @@ def _split(data: Data, o: TableOptions) -> Split:
     assert attribute is not None
     values = _attribute(data, attribute, "the domain" if o.environments else "the time")
     column = pd.Series(values.numpy(), name=attribute)
-    if o.environments:
-        return split_by_value(column, "from_pyg", o.train, o.val, o.tests)
-    return split_by_time(column.astype(np.float64), "from_pyg", o.train_until, o.val_until, o.test_until)
+    return split_by(column if o.environments else column.astype(np.float64), "from_pyg", o)

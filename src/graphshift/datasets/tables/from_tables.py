@@ -17,7 +17,7 @@ from graphshift.datasets.tables.graph import Edges, Layout, node_ids, read_both,
 from graphshift.datasets.tables.labels import encode, fit_label
 from graphshift.datasets.tables.options import TableOptions
 from graphshift.datasets.tables.preparation import Preparation, remark
-from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by_time, split_by_value
+from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by
 
 
 def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> ShiftDataset:
@@ -29,7 +29,8 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     layout = Layout(**{field: getattr(o, field) for field in Layout.model_fields})
     node_table, edge_table = read_both(nodes, edges, layout, text)
     ids = node_ids(node_table, o.id)
-    split = _split(node_table, o)
+    meaning = "the environments (option environments)" if o.environments else "the time (option time)"
+    split = split_by(node_table.column(split_column, meaning), node_table.where, o)
     found = read_edges(edge_table, ids, node_table.where, layout, o.unknown_ids)
     stays, left_out = edges_inside(split, found.edge_index, edge_table.where, undirected=o.undirected)
 
@@ -58,15 +59,6 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     inside = {environment: ids[kept][rows].to_numpy() for environment, rows in members(split).items()}
     facts = {"preparation": preparation, "report": tuple(report), "ids": inside}
     return ShiftDataset(o.name, train, val, tests, facts=facts)
-
-
-def _split(nodes: Table, o: TableOptions) -> Split:
-    if o.environments is not None:
-        column = nodes.column(o.environments, "the environments (option environments)")
-        return split_by_value(column, nodes.where, o.train, o.val, o.tests)
-    assert o.time is not None
-    column = nodes.column(o.time, "the time (option time)")
-    return split_by_time(column, nodes.where, o.train_until, o.val_until, o.test_until)
 
 
 def _feature_columns(nodes: Table, o: TableOptions, split_column: str) -> Sequence[str]:

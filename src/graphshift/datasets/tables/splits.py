@@ -17,6 +17,7 @@ from torch import Tensor
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
 from graphshift.datasets.tables.files import NA_WORDS, Table, is_number, plain_text
+from graphshift.datasets.tables.options import TableOptions
 from graphshift.datasets.temporal import Period, inductive_environments, subgraph
 
 Group = NDArray[np.int64]
@@ -46,6 +47,13 @@ class Split(NamedTuple):
     def of(self, nodes: NDArray[np.bool_]) -> Split:
         """The same for some of the nodes."""
         return self._replace(group=self.group[nodes], times=None if self.times is None else self.times[nodes])
+
+
+def split_by(column: pd.Series, where: str, o: TableOptions) -> Split:
+    """Splits by the column of ``environments`` or of ``time``, whichever the options name."""
+    if o.environments:
+        return split_by_value(column, where, o.train, o.val, o.tests)
+    return split_by_time(column, where, o.train_until, o.val_until, o.test_until)
 
 
 def split_by_value(
