@@ -26,10 +26,8 @@ class WorstGroupsMethod(GroupedMethod):
 class WorstGroups(GroupedEstimator):
     """Trains on the worst groups alone. Args: share: of the groups, from 0 to 1."""
 
+    method_class = WorstGroupsMethod
     share: float = hparam(0.5, gt=0, le=1, search=(0.25, 0.5, 0.75), help="share of the groups that count")
-
-    def make_method(self, backbone):
-        return WorstGroupsMethod(backbone, self)
 
 
 if __name__ == "__main__":
