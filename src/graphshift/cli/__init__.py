@@ -1,7 +1,5 @@
 """The command line: thin. A user's mistake is one message and status 2."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

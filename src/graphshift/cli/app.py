@@ -1,7 +1,5 @@
 """All commands. Heavy imports happen inside them, so that ``--help`` is quick."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """One command-line option for every hyper-parameter of every method, as their files declare them."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """``graphshift reproduce``: the paper's tables and figures, rerun."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """``graphshift toy`` and ``graphshift demo``."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated

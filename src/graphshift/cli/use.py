@@ -1,7 +1,5 @@
 """``graphshift score`` and ``predict`` use a saved model; ``graphshift init`` starts with tables of your own."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated

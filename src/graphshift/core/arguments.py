@@ -1,7 +1,5 @@
 """Options by name, from a command line or a TOML file: their types are checked before the function is called."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Mapping

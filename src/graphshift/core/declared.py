@@ -5,8 +5,6 @@ PyTorch Geometric, which takes seconds; reading a dozen short files takes a hund
 here to what importing gives.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 from collections.abc import Iterator

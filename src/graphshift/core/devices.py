@@ -1,7 +1,5 @@
 """CPU, CUDA and MPS by one name."""
 
-from __future__ import annotations
-
 import torch
 
 from graphshift.core.errors import GraphshiftError

@@ -1,7 +1,5 @@
 """Packages that are not needed to train: what to install when one is missing."""
 
-from __future__ import annotations
-
 import importlib
 
 from graphshift.core.errors import GraphshiftError

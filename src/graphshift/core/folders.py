@@ -5,8 +5,6 @@ configuration is refused with the differences named, one process writes at a tim
 process are no obstacle.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -9,8 +9,6 @@ A class with hyper-parameters is a dataclass::
 Command line, TOML files, search spaces and the documentation's tables follow from these lines.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Seeds: every source of randomness is derived from one, and the user's own random state is left alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

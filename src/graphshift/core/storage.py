@@ -1,7 +1,5 @@
 """Files: safetensors and JSON, never pickle; written whole or not at all."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Checks of hyper-parameters: types, ranges, names. Every value that does not fit is explained."""
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Mapping
 from functools import cache

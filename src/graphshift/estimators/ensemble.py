@@ -1,7 +1,5 @@
 """Deep ensembles (Lakshminarayanan et al., NeurIPS 2017): models that differ in their seed, averaged."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Saved models, read back: JSON and safetensors, nothing that could run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What everything that predicts shares: one graph or several in, arrays or scores out."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, overload

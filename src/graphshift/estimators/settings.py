@@ -1,7 +1,5 @@
 """The settings of a fit: the name of a method and its hyper-parameters, from a command line, a file or a record."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fits an ensemble into a folder: what ``graphshift fit --ensemble`` does, without the printing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One fit from a dataset's name to a folder with its result: what ``graphshift fit`` does, without the printing."""
 
-from __future__ import annotations
-
 import json
 import platform
 import warnings

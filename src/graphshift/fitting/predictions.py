@@ -1,7 +1,5 @@
 """Predictions as a table."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """CORAL (Sun and Saenko, 2016, *Deep CORAL*), between all groups and with their means, as DomainBed has it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -44,10 +42,7 @@ class CORAL(PenalisedEstimator):
     """Deep CORAL: the mean risk of groups and λ times the mean distance of their representations.
 
     Args:
-        penalty: λ.
-        anneal: the share of training before the penalty counts.
-        groups, group_by: as in :class:`~graphshift.methods.grouped.GroupedEstimator`.
-        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+        penalty, anneal, groups … seed: as in :class:`~graphshift.methods.grouped.PenalisedEstimator`.
     """
 
     method_class = CORALMethod

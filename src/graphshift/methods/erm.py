@@ -1,7 +1,5 @@
 """ERM: minimise the mean risk of the training environments. The baseline for everything."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

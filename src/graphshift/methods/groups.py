@@ -1,7 +1,5 @@
 """Groups of nodes that a method takes as environments: the training graphs themselves, or parts of one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """IRM (Arjovsky et al., 2019, *Invariant Risk Minimization*), in its practical form IRMv1."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,10 +39,7 @@ class IRM(PenalisedEstimator):
     """Invariant risk minimisation: the mean risk of groups and λ times the mean IRMv1 penalty.
 
     Args:
-        penalty: λ.
-        anneal: the share of training before the penalty counts.
-        groups, group_by: as in :class:`~graphshift.methods.grouped.GroupedEstimator`.
-        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+        penalty, anneal, groups … seed: as in :class:`~graphshift.methods.grouped.PenalisedEstimator`.
     """
 
     method_class = IRMMethod

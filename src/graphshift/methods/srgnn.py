@@ -5,8 +5,6 @@ every group is pulled to all groups together. Its second part, instance weights 
 target as well and is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -66,10 +64,7 @@ class SRGNN(PenalisedEstimator):
     """SR-GNN's regulariser: the mean risk of groups and λ times their central moment discrepancy.
 
     Args:
-        penalty: λ.
-        anneal: the share of training before the penalty counts.
-        groups, group_by: as in :class:`~graphshift.methods.grouped.GroupedEstimator`.
-        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+        penalty, anneal, groups … seed: as in :class:`~graphshift.methods.grouped.PenalisedEstimator`.
     """
 
     method_class = SRGNNMethod

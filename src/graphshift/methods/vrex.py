@@ -1,7 +1,5 @@
 """V-REx (Krueger et al., ICML 2021, *Out-of-Distribution Generalization via Risk Extrapolation*)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,10 +29,7 @@ class VREx(PenalisedEstimator):
     """Risk extrapolation: the mean risk of groups and λ times the variance of their risks.
 
     Args:
-        penalty: λ.
-        anneal: the share of training before the penalty counts.
-        groups, group_by: as in :class:`~graphshift.methods.grouped.GroupedEstimator`.
-        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+        penalty, anneal, groups … seed: as in :class:`~graphshift.methods.grouped.PenalisedEstimator`.
     """
 
     method_class = VRExMethod

@@ -1,7 +1,5 @@
 """The page of a study: what it found, how that was found, and where it comes from, in one file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Writes a study's report: tables in four formats, figures in two, and one page with everything."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from graphshift.core.storage import write_text

@@ -1,7 +1,5 @@
 """A study's tables: for the terminal, Markdown, LaTeX and CSV, all from its summary."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

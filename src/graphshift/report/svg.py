@@ -1,7 +1,5 @@
 """A figure's SVG, ready to stand inside a page beside others."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """A study's folder: the plan that it holds, and who may write there."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The gap that a shift opens, and how much of it an arm closes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev

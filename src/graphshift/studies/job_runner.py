@@ -1,7 +1,5 @@
 """Runs jobs: a fit, its scores, its record. A failure becomes a record too."""
 
-from __future__ import annotations
-
 import math
 import re
 import traceback

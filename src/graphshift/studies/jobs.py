@@ -1,7 +1,5 @@
 """The fits of a study, each with a name of its own, and which of them can be run now."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

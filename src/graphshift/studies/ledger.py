@@ -1,7 +1,5 @@
 """The ledger: one line of JSON for each fit that is done; lines are only added."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The in-domain limit: what a backbone reaches on a test graph when it may learn from that graph's own labels."""
 
-from __future__ import annotations
-
 import warnings
 from statistics import fmean
 from typing import Any

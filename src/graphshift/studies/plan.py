@@ -1,7 +1,5 @@
 """What a study is to do: arms, seeds, trials, rules. This, and nothing else, decides its numbers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Progress of a study: a bar on a terminal, a plain line now and then elsewhere, and an estimate of the time left."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Where results come from: versions, command, commit, date, threads and hardware; never the host's or user's name."""
 
-from __future__ import annotations
-
 import datetime
 import importlib.metadata
 import os

@@ -5,8 +5,6 @@ adversarial edits, each with epoch and setting chosen accordingly. Which of the 
 edges mean the same on future graphs?
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

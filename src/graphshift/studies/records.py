@@ -1,7 +1,5 @@
 """What is known of one fit: the same object from worker to ledger to statistics to tables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A plan together with what is known of its dataset; every arm is checked against it before anything is written."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any

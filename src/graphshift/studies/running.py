@@ -1,7 +1,5 @@
 """Runs a plan to its end, however often it is interrupted: what is done is kept, and nothing is done twice."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence

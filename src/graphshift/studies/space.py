@@ -1,7 +1,5 @@
 """The search space: which settings tuning may choose, and the arms that methods, backbones and explorers make."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

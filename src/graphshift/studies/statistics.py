@@ -1,7 +1,5 @@
 """Paired statistics: differences between arms over the same seeds, with intervals, p values and a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev

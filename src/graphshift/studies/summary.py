@@ -1,7 +1,5 @@
 """All that a study found: tables, figures and pages are made from this and from the ledger."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product

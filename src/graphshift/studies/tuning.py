@@ -1,7 +1,5 @@
 """Tuning: which settings are tried, decided before anything runs, and which of them a rule then chooses."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

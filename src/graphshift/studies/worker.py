@@ -4,8 +4,6 @@ Started as ``python -m graphshift.studies.worker`` rather than with ``multiproce
 ``__main__`` is imported again, so studies can be started from a script without a guard.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,16 +1,7 @@
-"""Batches: what one training step sees. A batch is a list of ordinary environments.
+"""Batches: what one training step sees, as a list of ordinary environments.
 
-An epoch goes through the batches that a function of this shape gives::
-
-    def batches(environments, epoch):
-        '''environments: the training environments. epoch: from 1.'''
-        yield [environments[0]]
-        yield [environments[1]]
-
-Pass it to ``fit(..., batches=batches)``. Every method, explorer and backbone works on it.
+``fit(..., batches=f)`` goes through ``f(environments, epoch)`` in each epoch; epochs count from 1.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias

@@ -21,11 +21,7 @@ class Callback:
     """
 
     def on_start(self, epochs: int) -> None:
-        """Training starts, or continues after a resume.
-
-        Args:
-            epochs: how many there will be at most.
-        """
+        """Training starts, or continues after a resume; there will be at most so many epochs."""
 
     def on_epoch(self, row: Mapping[str, Any]) -> None:
         """An epoch is over. A resumed run reports the epochs that were done before, too.
@@ -35,11 +31,7 @@ class Callback:
         """
 
     def on_end(self, result: TrainingResult | None) -> None:
-        """Training is over.
-
-        Args:
-            result: what was found; None if training was interrupted or failed.
-        """
+        """Training is over; the result is None if it was interrupted or failed."""
 
 
 class History(Callback):

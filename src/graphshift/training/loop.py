@@ -3,8 +3,6 @@
 It knows a method by ``step`` and ``predict``, a selection rule by its score, and nothing else of either.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import signal

@@ -1,7 +1,5 @@
 """The method interface: ``step`` and ``predict``. The training loop knows nothing else of a method."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Protocol

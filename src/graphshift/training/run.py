@@ -1,7 +1,5 @@
 """The folder of a training run: history, checkpoints, resume."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

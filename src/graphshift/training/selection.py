@@ -1,7 +1,5 @@
 """Selection rules: which epoch is kept. A rule is one function below; ``SELECTIONS`` has them by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean

@@ -1,7 +1,5 @@
 """Sizes as people write them, and what to change so that a fit stays below one."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Mapping, Sequence

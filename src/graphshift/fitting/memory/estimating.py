@@ -7,8 +7,6 @@ has a few moments that may need most, such as the backward pass or a checkpoint;
 Sizes are those of float32 values and 32-bit indices, 4 bytes each; graphs of more than 2^31 entries have larger ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

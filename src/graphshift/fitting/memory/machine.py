@@ -1,7 +1,5 @@
 """What this process holds and what the system can still give, asked of Linux; elsewhere unknown."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 from pathlib import Path
