@@ -94,23 +94,20 @@ def _main_first(summary: Summary) -> list[str]:
 
 def _compared(summary: Summary, plan: ResolvedPlan) -> list[Block]:
     counts, tests, better = summary.counts, summary.tests, "higher" if summary.higher_is_better else "lower"
+    arms = [arm.name + (f" (against {other.name})" if (other := plan.baseline(arm)) else "") for arm in plan.arms]
     options = f" with {show_settings(summary.options)}" if summary.options else ""
     pairs = {
         "Dataset": summary.dataset + options,
         "Metric": f"{METRICS.find(summary.metric).title}; {better} is better",
-        "Arms": "; ".join(
-            arm.name + (f" (against {b.name})" if (b := plan.baseline(arm)) else "") for arm in plan.arms
-        ),
+        "Arms": "; ".join(arms),
         "Test environments": f"{len(tests)}: {', '.join(tests)}",
         "Seeds": f"{len(summary.seeds)}: {_list(summary.seeds)}",
     }
     if summary.data_seeds:
         joined = "each with all seeds" if plan.crossed else "each with one seed"
         pairs["Data seeds"] = f"{len(summary.data_seeds)}: {_list(summary.data_seeds)}, {joined}"
-    apart = (
-        f"that is tuned, on seeds that the runs do not use ({_list(summary.tuning_seeds)})" if summary.tuning else ""
-    )
-    pairs["Tuning"] = f"{show_budget(summary)} {apart}" if summary.tuning else "none"
+    apart = f"on seeds that the runs do not use ({_list(summary.tuning_seeds)})" if summary.tuning else ""
+    pairs["Tuning"] = f"{show_budget(summary)} that is tuned, {apart}" if apart else "none"
     for entry in summary.selections:
         pairs[f"Rule {entry.rule}"] = _RULES[entry.rule] + (f" ({entry.note})" if entry.note else "")
     words = {"trial": "trial", "run": "final run", "limit": "in-domain limit"}

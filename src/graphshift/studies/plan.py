@@ -84,25 +84,19 @@ class Plan:
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else tuple(value))
         _check_distinct("arms", [arm.name for arm in self.arms])
-        _check_distinct("seeds", self.seeds)
         _check_distinct("selections", self.selections)
         _check_seeds("seeds", self.seeds)
         if self.data_seeds is not None:
-            _check_distinct("data_seeds", self.data_seeds)
             _check_seeds("data_seeds", self.data_seeds)
             if not self.crossed and len(self.data_seeds) != len(self.seeds):
-                raise GraphshiftError(
-                    f"plan: {len(self.data_seeds)} data_seeds and {len(self.seeds)} seeds cannot be paired; give as "
-                    "many of one as of the other, or leave crossed=True."
-                )
+                pair = f"{len(self.data_seeds)} data_seeds and {len(self.seeds)} seeds"
+                hint = "give as many of one as of the other, or leave crossed=True."
+                raise GraphshiftError(f"plan: {pair} cannot be paired; {hint}")
         if unknown := [rule for rule in self.selections if rule not in RULES]:
             raise GraphshiftError(f"plan: selections has {unknown[0]!r}; {expected_one_of(unknown[0], list(RULES))}")
-        if self.trials < 0:
-            raise GraphshiftError(f"plan: trials is {self.trials}; expected 0 (no tuning) or more.")
-        if self.repeats < 1:
-            raise GraphshiftError(f"plan: repeats is {self.repeats}; expected 1 or more.")
-        if self.ensemble < 1:
-            raise GraphshiftError(f"plan: ensemble is {self.ensemble}; expected 1 (no ensembles) or more.")
+        for name, least in {"trials": "0 (no tuning)", "repeats": "1", "ensemble": "1 (no ensembles)"}.items():
+            if (value := getattr(self, name)) < int(least[0]):
+                raise GraphshiftError(f"plan: {name} is {value}; expected {least} or more.")
         for adapt in self.adapt:
             parts_of(adapt)
         if len(set(self.adapt)) != len(self.adapt):
@@ -151,13 +145,8 @@ def trainings(selections: Sequence[str]) -> list[tuple[str, ...]]:
 
 def tuning_seeds(seeds: Sequence[int], count: int) -> list[int]:
     """Seeds for tuning, none of which is among the final ones."""
-    found: list[int] = []
-    candidate = _FIRST_TUNING_SEED
-    while len(found) < count:
-        if candidate not in seeds:
-            found.append(candidate)
-        candidate += 1
-    return found
+    candidates = range(_FIRST_TUNING_SEED, _FIRST_TUNING_SEED + count + len(seeds))
+    return [candidate for candidate in candidates if candidate not in seeds][:count]
 
 
 def member_seeds(seed: int, members: int) -> list[int]:
@@ -180,6 +169,7 @@ def _check_distinct(what: str, values: Sequence[Any]) -> None:
 
 
 def _check_seeds(what: str, values: Sequence[Any]) -> None:
+    _check_distinct(what, values)
     wrong = [value for value in values if not isinstance(value, int) or isinstance(value, bool) or value < 0]
     if wrong:
         raise GraphshiftError(f"plan: {what} has {wrong[0]!r}; expected whole numbers of at least 0.")

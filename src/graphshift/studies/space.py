@@ -53,13 +53,10 @@ def crossed_arms(
             for explorer in explorers if method == "eerm" else (None,):
                 own = {n: v for n, v in common.items() if uses(n, method, explorer)}
                 used |= own.keys()
-                settings: dict[str, Any] = {"method": method}
-                settings |= {"backbone": backbone} if backbone else {}
-                settings |= {"explorer": explorer} if explorer else {}
-                settings |= own
-                if space is None:
-                    searched: Mapping[str, Sequence[Any]] = paper_space(settings)
-                else:
+                named = {"method": method, "backbone": backbone, "explorer": explorer}
+                settings = {n: v for n, v in named.items() if v} | own
+                searched = paper_space(settings)
+                if space is not None:
                     searched = {n: v for n, v in space[method].items() if uses(n, method, explorer)}
                 name = f"{method.upper()} {explorer}" if explorer else method.upper()
                 arms.append(Arm(f"{name}, {backbone}" if backbone else name, settings, searched))
@@ -92,16 +89,14 @@ def space_from_table(
             if name not in known:
                 raise GraphshiftError(f"{place}{name} is not a setting; {expected_one_of(name, known)}")
             if name in _MAKES_AN_ARM:
-                raise GraphshiftError(
-                    f"{place}{name} differs between arms or runs and is not tuned within an arm; leave it out."
-                )
+                fixed = "differs between arms or runs and is not tuned within an arm"
+                raise GraphshiftError(f"{place}{name} {fixed}; leave it out.")
             if not isinstance(values, list) or not values:
                 raise GraphshiftError(f"{place}{name} is {values!r}; expected a list of values, as [0.001, 0.01].")
             if not all(isinstance(value, str | int | float) for value in values):
                 raise GraphshiftError(f"{place}{name} is {values!r}; expected numbers, words, true or false.")
             if not uses(name, method):
-                raise GraphshiftError(
-                    f"{place}{name} is not used by method {method}; put it under [{methods_with(name)[0]}]."
-                )
+                there = f"put it under [{methods_with(name)[0]}]."
+                raise GraphshiftError(f"{place}{name} is not used by method {method}; {there}")
         found[method] = {**shared, **own}
     return found
