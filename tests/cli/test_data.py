@@ -159,7 +159,7 @@ def test_info_draws(run: Run, tmp_path: Path) -> None:
         (["info", "planted", "--kind", "rates"], "--kind needs --figure"),
         (["make", "planted", "--out", "."], "exists; nothing was changed"),
         (["make", "planted", "--out", "new", "--max-mb", "1"], "would have about"),
-        (["make", "planted"], "Missing option '--out'"),
+        (["make", "planted"], "'--out'"),
         (["make", "cora", "--out", "new"], "ind.cora.graph"),
         (["info", "elliptic"], "elliptic_txs_features.csv"),
     ],

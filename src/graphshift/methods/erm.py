@@ -32,7 +32,7 @@ class ERM(Estimator):
         backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
 
     >>> import graphshift as gs
-    >>> data = gs.load("planted", nodes=100, tests=2)
+    >>> data = gs.load("planted", nodes=100)
     >>> model = gs.ERM("gcn", epochs=3).fit(data)
     >>> model.predict(data.tests[0]).shape
     (100,)
