@@ -117,6 +117,12 @@ def test_a_class_has_its_hyper_parameters_and_defaults_from_one_declaration(name
     assert make_estimator({"method": name}).settings() == made.settings()
 
 
+def test_a_backbone_made_by_hand_has_the_width_and_depth_of_an_estimators() -> None:
+    from graphshift.backbones.base import DEPTH, WIDTH
+
+    assert (gs.ERM().hidden_channels, gs.ERM().num_layers) == (WIDTH, DEPTH)
+
+
 def test_names_read_from_the_source_are_those_that_importing_gives() -> None:
     from graphshift.backbones import BACKBONES
     from graphshift.explorers import EXPLORERS

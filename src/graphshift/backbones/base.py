@@ -17,6 +17,9 @@ from graphshift.core.registry import Registry
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 
+#: Width and depth of a backbone that is made by hand; an estimator hands over its own, with the same defaults.
+WIDTH, DEPTH = 32, 2
+
 
 class Backbone(nn.Module):
     """A GNN in two parts: ``forward(x, graph) = propagate(stem(x), graph)``.

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from graphshift.backbones.base import BACKBONES, Linear, zeros
+from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Linear, zeros
 from graphshift.backbones.layered import Convolution, Layered
 from graphshift.backbones.memory import Needs
 from graphshift.graph import kernels
@@ -57,8 +57,8 @@ class GAT(Layered):
         in_channels: int,
         out_channels: int,
         *,
-        hidden_channels: int = 32,
-        num_layers: int = 2,
+        hidden_channels: int = WIDTH,
+        num_layers: int = DEPTH,
         dropout: float = 0.0,
         heads: int = 4,
     ) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from graphshift.backbones.base import BACKBONES, Linear, zeros
+from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Linear, zeros
 from graphshift.backbones.layered import Convolution, Layered, widths
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
@@ -53,8 +53,8 @@ class GCN(Layered):
         in_channels: int,
         out_channels: int,
         *,
-        hidden_channels: int = 32,
-        num_layers: int = 2,
+        hidden_channels: int = WIDTH,
+        num_layers: int = DEPTH,
         dropout: float = 0.0,
         normalize: bool = True,
     ) -> None:

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from graphshift.backbones.base import BACKBONES, Backbone, Linear
+from graphshift.backbones.base import BACKBONES, WIDTH, Backbone, Linear
 from graphshift.backbones.memory import Needs
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
@@ -34,7 +34,7 @@ class GCNII(Backbone):
         in_channels: int,
         out_channels: int,
         *,
-        hidden_channels: int = 32,
+        hidden_channels: int = WIDTH,
         num_layers: int = 10,
         dropout: float = 0.0,
         alpha: float = 0.1,

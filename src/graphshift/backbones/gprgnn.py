@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from graphshift.backbones.base import BACKBONES, Backbone
+from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone
 from graphshift.backbones.memory import Needs
 from graphshift.backbones.mlp import MLP
 from graphshift.graph.graph import Graph
@@ -31,8 +31,8 @@ class GPRGNN(Backbone):
         in_channels: int,
         out_channels: int,
         *,
-        hidden_channels: int = 32,
-        num_layers: int = 2,
+        hidden_channels: int = WIDTH,
+        num_layers: int = DEPTH,
         dropout: float = 0.0,
         hops: int = 10,
         alpha: float = 0.1,

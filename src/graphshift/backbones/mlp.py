@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphshift.backbones.base import BACKBONES, Backbone, Linear
+from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone, Linear
 from graphshift.backbones.layered import widths
 from graphshift.backbones.memory import Needs
 from graphshift.graph.graph import Graph
@@ -25,7 +25,13 @@ class MLP(Backbone):
     uses_edges = False
 
     def __init__(
-        self, in_channels: int, out_channels: int, *, hidden_channels: int = 32, num_layers: int = 2, dropout: float = 0
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = WIDTH,
+        num_layers: int = DEPTH,
+        dropout: float = 0,
     ) -> None:
         super().__init__()
         shapes = widths(in_channels, hidden_channels, out_channels, num_layers)

@@ -2,7 +2,7 @@
 
 from torch import Tensor, cat, nn
 
-from graphshift.backbones.base import BACKBONES, Linear
+from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Linear
 from graphshift.backbones.layered import Convolution, Layered, widths
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
@@ -53,8 +53,8 @@ class SAGE(Layered):
         in_channels: int,
         out_channels: int,
         *,
-        hidden_channels: int = 32,
-        num_layers: int = 2,
+        hidden_channels: int = WIDTH,
+        num_layers: int = DEPTH,
         dropout: float = 0.0,
         self_loops: bool = True,
     ) -> None:

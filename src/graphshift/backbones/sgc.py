@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from graphshift.backbones.base import BACKBONES, Backbone, Linear, zeros
+from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone, Linear, zeros
 from graphshift.backbones.memory import Needs
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
@@ -21,7 +21,13 @@ class SGC(Backbone):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, *, hidden_channels: int = 32, num_layers: int = 2, dropout: float = 0
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = WIDTH,
+        num_layers: int = DEPTH,
+        dropout: float = 0,
     ) -> None:
         super().__init__()
         self.linear, self.bias = Linear(in_channels, out_channels, bias=False), zeros(out_channels)

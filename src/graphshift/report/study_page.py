@@ -11,13 +11,7 @@ from graphshift.report.page import Block, Code, Details, Facts, Figure, Points, 
 from graphshift.report.study_tables import StudyTable, main_tables, rule_label, show_budget, show_settings, study_tables
 from graphshift.studies import NOT_ALLOWED, Arm, Study, Summary
 from graphshift.studies.resolved import ResolvedPlan
-
-_RULES = {
-    "val": "the score on the validation environments (the paper's rule)",
-    "explored": "the score on the validation environments after adversarial edits",
-    "id_val": "the score on a fifth of the training nodes, held out",
-    "oracle": "the score on the tests themselves; it shows how much selection without test labels costs",
-}
+from graphshift.training.selection import SELECTIONS
 
 
 def study_page(study: Study, figures: Path) -> str:
@@ -109,7 +103,7 @@ def _compared(summary: Summary, plan: ResolvedPlan) -> list[Block]:
     apart = f"on seeds that the runs do not use ({_list(summary.tuning_seeds)})" if summary.tuning else ""
     pairs["Tuning"] = f"{show_budget(summary)} that is tuned, {apart}" if apart else "none"
     for entry in summary.selections:
-        pairs[f"Rule {entry.rule}"] = _RULES[entry.rule] + (f" ({entry.note})" if entry.note else "")
+        pairs[f"Rule {entry.rule}"] = SELECTIONS[entry.rule].help + (f" ({entry.note})" if entry.note else "")
     words = {"trial": "trial", "run": "final run", "limit": "in-domain limit"}
     fits = {word: counts[kind].done + counts[kind].failed for kind, word in words.items()}
     done = [_count(number, word) for word, number in fits.items() if number]
