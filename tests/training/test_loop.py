@@ -20,6 +20,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.methods import Method
+from graphshift.training.batches import one_by_one
 from graphshift.training.callbacks import Callback
 from graphshift.training.loop import TrainingResult, train
 from graphshift.training.run import Run
@@ -303,3 +304,52 @@ def test_weight_decay_shrinks_weights() -> None:
         model = gs.ERM("mlp", epochs=30, weight_decay=decay, selection="last").fit(data.train)
         norms.append(sum(p.square().sum().item() for p in model.backbone_.parameters()))
     assert norms[1] < 0.5 * norms[0]
+
+
+# --- batches -----------------------------------------------------------------------------------------------------
+
+
+def test_an_epoch_goes_through_its_batches_and_reports_their_mean() -> None:
+    seen: list[list[str]] = []
+
+    class Watching(Scripted):
+        def step(self, environments: Sequence[Environment], progress: float) -> dict[str, float]:
+            seen.append([e.name for e in environments])
+            return {"loss": float(len(seen)), "progress": progress}
+
+    training = [scripted_environment("a"), scripted_environment("b")]
+    result = train(Watching({}), training, by([]), epochs=2, batches=one_by_one)
+    assert seen == [["a"], ["b"], ["a"], ["b"]]
+    assert [(row["loss"], row["progress"]) for row in result.history] == [(1.5, 0.0), (3.5, 1.0)]
+    with pytest.raises(GraphshiftError, match="batches gave nothing"):
+        train(Watching({}), training, by([]), epochs=1, batches=lambda environments, epoch: [])
+
+
+@pytest.mark.parametrize("estimator", [gs.EERM, gs.IRM, gs.GroupDRO, gs.DANN], ids=lambda e: e.__name__)
+def test_every_method_trains_on_batches_and_resumes_to_the_same_bits(estimator: type, tmp_path: Path) -> None:
+    """Batches in an order that changes from epoch to epoch."""
+
+    def turns(environments: Sequence[Environment], epoch: int) -> list[Sequence[Environment]]:
+        return [[e] for e in (environments if epoch % 2 else reversed(environments))]
+
+    training, val = environments(3, nodes=40), environments(1, nodes=40, seed=9)
+    options: dict[str, Any] = {"epochs": 6, "hidden_channels": 4, "lr": 0.05}
+    options |= {"views": 2, "explorer_lr": 1.0} if estimator is gs.EERM else {"group_by": "degree"}
+    whole = estimator(**options).fit(training, val[0].replace(name="val"), batches=turns)
+    plain = estimator(**options).fit(training, val[0].replace(name="val"))
+    assert without_seconds(plain.history_) != without_seconds(whole.history_)
+
+    class StopError(Exception):
+        pass
+
+    class Stopping(Callback):
+        def on_epoch(self, row: Mapping[str, Any]) -> None:
+            if row["epoch"] == 3:
+                raise StopError
+
+    run = Run(tmp_path / "run", every=0.0)
+    with pytest.raises(StopError):
+        estimator(**options).fit(training, val[0].replace(name="val"), batches=turns, run=run, callbacks=[Stopping()])
+    resumed = estimator(**options).fit(training, val[0].replace(name="val"), batches=turns, run=Run(run.folder, 0.0))
+    assert without_seconds(resumed.history_) == without_seconds(whole.history_)
+    assert identical(resumed.backbone_.state_dict(), whole.backbone_.state_dict())
