@@ -33,7 +33,7 @@ demo: $(VENV)/.runtime
 	$(BIN)/graphshift toy --out demo-output/toy.png --force
 
 # Coverage is measured where the tests are: the library's here, the lab's in test-lab; each has to reach 90 %.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --doctest-modules -n 2
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --doctest-modules -n 2 --dist worksteal
 LAB := src/graphshift/lab
 
 test: lint
