@@ -1,4 +1,4 @@
-"""A method, an explorer, a backbone, a dataset and a metric in a module of one's own are found everywhere."""
+"""A method, explorer, backbone, selection rule, dataset and metric in a module of one's own are found everywhere."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from graphshift.datasets.base import DATASETS
 from graphshift.explorers.base import EXPLORERS
 from graphshift.explorers.random import Random
 from graphshift.methods import METHODS, ERMMethod, Estimator
+from graphshift.training.selection import SELECTIONS
 
 
 @METHODS.register("quiet-erm", label="Quiet ERM")
@@ -48,6 +49,12 @@ class Mine(Random):
 @BACKBONES.register("mine-backbone")
 class MineBackbone(SAGE):
     """SAGE under another name."""
+
+
+@SELECTIONS.register("worst-val", help="best mean score on the last validation environment")
+def worst_val(roles):
+    """One validation environment alone."""
+    return roles.train, roles.val[-1:]
 
 
 @METRICS.register("mine_metric", label="mine", percent=True, higher_is_better=True, kinds=("binary", "multiclass"))
@@ -104,6 +111,7 @@ def test_a_fit_with_all_of_them_is_saved_and_loaded(folder: Path) -> None:
 
 def test_a_study_tunes_the_method_by_its_own_search_values(folder: Path) -> None:
     words = ["compare", "mine-data", "--methods", "erm,quiet-erm", "--tune", "2", "--seeds", "2", "--no-in-domain"]
+    words += ["--selections", "worst-val"]
     out = json.loads(run(folder, "-m", "graphshift.cli", *words, "--out", "study", "--json"))
     assert {arm["method"] for arm in out["arms"]} == {"erm", "quiet-erm"}
     tried = {name for one in out["tuning"] if one["arm"].startswith("QUIET") for name in one["settings"]}

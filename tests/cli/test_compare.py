@@ -16,7 +16,7 @@ from graphshift.cli.app import app
 from graphshift.core.errors import GraphshiftError
 from graphshift.explorers import EXPLORERS
 from graphshift.methods import METHODS
-from graphshift.studies import RULES, Plan, paper_space, running
+from graphshift.studies import Plan, paper_space, rule_names, running
 from graphshift.studies.pool import Pool
 
 WIDE = {"COLUMNS": "300", "TERM": "dumb"}
@@ -194,7 +194,7 @@ def test_settings_of_a_toml_file_that_make_arms_are_named(graphshift: Any, tmp_p
         (["--methods", "erm,eermm"], "Did you mean 'eerm'?"),
         (["--backbones", "gcn,resnet"], "--backbones has 'resnet'; expected one of "),
         (["--explorers", "random,gradeint"], "Did you mean 'gradient'?"),
-        (["--selections", "last"], "--selections has 'last'; expected one of val, explored, id_val, oracle"),
+        (["--selections", "last"], "--selections has 'last'; expected one of explored, id_val, oracle, val"),
         (["--set", "epochs"], "--set is 'epochs'; expected NAME=VALUE"),
         (["--set", "speed=1"], "--set: speed is not a setting; expected one of hidden_channels"),
         (["--set", "seed=1"], "--set: seed differs between arms or runs; give --seeds."),
@@ -275,7 +275,7 @@ def test_help_lists_the_names_that_are_allowed() -> None:
         ("--methods", METHODS),
         ("--backbones", BACKBONES),
         ("--explorers", EXPLORERS),
-        ("--selections", RULES),
+        ("--selections", rule_names()),
     ):
         (line,) = (line for line in lines if f"{flag} " in line)
         assert all(re.search(rf"[ ,]{name}\b", line) for name in names)

@@ -35,6 +35,7 @@ _Backbones = Annotated[
     str | None, _listed("GNNs, each with every method", "graphshift.backbones", show_default="dataset's")
 ]
 _Explorers = Annotated[str, _listed("explorers of eerm, each an arm of its own", "graphshift.explorers")]
+_RULES = [name for name in declared_names("graphshift.training.selection") if name != "last"]  # which has no score
 _ADAPT = "also score with the unlabelled test graphs in use: norm, prior, norm+prior"
 
 
@@ -54,7 +55,7 @@ def compare(
         Path | None, Option(metavar="FILE.toml", help="your own search space", show_default="the paper's")
     ] = None,
     selections: Annotated[
-        str, Option(metavar="RULE,…", help="rules that choose epoch and setting: val, explored, id_val, oracle")
+        str, Option(metavar="RULE,…", help=f"rules that choose epoch and setting: {', '.join(_RULES)}")
     ] = "val",
     in_domain: Annotated[bool, Option(help="also measure ERM trained on the test graphs' own labels")] = True,
     adapt: Annotated[str | None, Option(metavar="NAME,…", help=_ADAPT)] = None,
@@ -80,7 +81,7 @@ def compare(
     """
     from graphshift.core.progress import error_console
     from graphshift.report.study_report import write_report
-    from graphshift.studies import RULES, Plan
+    from graphshift.studies import Plan, rule_names
 
     common: dict[str, Any] = {}
     options: dict[str, Any] = {}
@@ -92,7 +93,7 @@ def compare(
         raise GraphshiftError("--space: with --tune 0 nothing is tuned; leave one of them out.")
     options |= opts.dataset_options(dataset, option, data_dir)
     drawn = None if data_seeds is None else range(data_seeds)
-    rules = _names(selections, RULES, "--selections")
+    rules = _names(selections, rule_names(), "--selections")
     ways = [] if adapt is None else [way.strip() for way in adapt.split(",")]
     scored: dict[str, Any] = {"selections": rules, "in_domain": in_domain, "adapt": ways, "ensemble": ensemble}
     plan = Plan(dataset, arms, range(seeds), options, drawn, trials=tune, repeats=repeats, **scored)

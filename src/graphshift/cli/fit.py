@@ -124,6 +124,7 @@ def _resumed_request(
 def _show(result: dict[str, Any], folder: Path) -> None:
     from graphshift.data.metrics import METRICS
     from graphshift.report.tables import print_table, show_score
+    from graphshift.training.selection import SELECTIONS
 
     metric, tests, members = result["metric"], result["tests"], result.get("members")
     title = f"{result['dataset']} · {result['method'].upper()} · {result['backbone']}"
@@ -145,5 +146,6 @@ def _show(result: dict[str, Any], folder: Path) -> None:
         rows.append(["mean", show_score(fmean(tests.values()), metric), last])
     print_table(title, ["test environment", METRICS.find(metric).title, beside], rows, note=note)
     print(f"written to {folder}")
-    if members is None and result["selection"] == "oracle":
-        print("selection 'oracle' chose the epoch on the tests: an upper bound, not a result to compare with.")
+    if members is None and SELECTIONS[result["selection"]].uses_tests:
+        rule = result["selection"]
+        print(f"selection {rule!r} chose the epoch on the tests: an upper bound, not a result to compare with.")

@@ -73,6 +73,7 @@ class _Fitted:
     method_class: ClassVar[type[Method]]
     label: ClassVar[str]
     _given: set[str]
+    _checked_values: dict[str, Any]
 
 
 @dataclass(eq=False, repr=False)
@@ -126,7 +127,14 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         """Remembers what was given: the rest takes the defaults of the dataset that ``fit`` gets."""
         refuse_renamed(given)
         self = super().__new__(cls)
-        self._given = {*given, *(["backbone"] if args else [])}
+        self._given, self._checked_values = {*given, *(["backbone"] if args else [])}, {}
+        return self
+
+    @classmethod
+    def of_checked(cls, values: Mapping[str, Any], **how: Any) -> Self:
+        """An estimator with every hyper-parameter decided and checked; ``fit`` does not check these values again."""
+        self = cls(**checked(cls, values, **how))
+        self._checked_values = {name: getattr(self, name) for name in hparams_of(cls)}
         return self
 
     def set_params(self, **params: Any) -> Self:
@@ -151,14 +159,16 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         return {"method": self.method, **values}
 
     def resolved(self, defaults: Mapping[str, Any] | None = None) -> Self:
-        """A copy in which every hyper-parameter is decided and checked.
+        """A copy in which every hyper-parameter is decided and checked, or this estimator if they are already.
 
         Args:
             defaults: of the dataset: what was not given takes these, else the general default.
         """
-        chosen = fitting_defaults(type(self), defaults or {}, {n: getattr(self, n) for n in self._given})
-        values = {name: getattr(self, name) for name in hparams_of(self)} | chosen
-        return type(self)(**checked(type(self), values))
+        values = {name: getattr(self, name) for name in hparams_of(self)}
+        if values == self._checked_values:
+            return self
+        given = {name: values[name] for name in self._given}
+        return self.of_checked(values | fitting_defaults(type(self), defaults or {}, given))
 
     @classmethod
     def check_together(cls, values: Mapping[str, Any], where: str) -> None:

@@ -7,7 +7,6 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.core.hparams import RENAMED, hparams_of, refuse_renamed
 from graphshift.core.registry import expected_one_of
 from graphshift.estimators.base import DEFAULT_METHOD, METHODS, Estimator, fitting_defaults
-from graphshift.estimators.checking import checked
 
 
 def setting_names() -> list[str]:
@@ -55,7 +54,7 @@ def make_estimator(
         if why := estimator.idle(name, chosen):
             raise GraphshiftError(f"{where}{name}: {why}; leave it out.")
     values = {name: about.default for name, about in hparams_of(estimator).items()} | chosen
-    return estimator(**checked(estimator, values, where=where))
+    return estimator.of_checked(values, where=where)
 
 
 def recorded_estimator(settings: Mapping[str, Any], *, where: str = "") -> Estimator:
@@ -71,4 +70,4 @@ def recorded_estimator(settings: Mapping[str, Any], *, where: str = "") -> Estim
         raise GraphshiftError(f"{where}{unknown[0]} is not a setting; {expected_one_of(unknown[0], setting_names())}")
     values = {name: about.default for name, about in hparams_of(estimator).items()}
     values |= {name: value for name, value in now.items() if name in values}
-    return estimator(**checked(estimator, values, where=where, names=False))
+    return estimator.of_checked(values, where=where, names=False)

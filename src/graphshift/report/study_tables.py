@@ -13,6 +13,7 @@ from graphshift.studies import NOT_ALLOWED, Difference, Summary
 from graphshift.studies.gap import Limit
 from graphshift.studies.statistics import Spread
 from graphshift.studies.summary import ArmSummary
+from graphshift.training.selection import SELECTIONS
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def _cost(summary: Summary) -> StudyTable:
         memory = "–" if arm.peak_rss_mb is None else f"{arm.peak_rss_mb:.0f}"
         rows.append([arm.arm, milliseconds, memory, "–" if arm.variance is None else f"{arm.variance:.1e}"])
     columns = ["arm", "ms an epoch", "peak memory (MB)", "variance of risks"]
-    note = f" ({NOT_ALLOWED})" if first == "oracle" else ""
+    note = f" ({NOT_ALLOWED})" if SELECTIONS[first].uses_tests else ""
     return StudyTable(f"cost of the runs chosen by {first}{note}", columns, rows)
 
 

@@ -25,7 +25,7 @@ from graphshift.studies.limit import in_domain
 from graphshift.studies.plan import member_seeds
 from graphshift.studies.records import Adapted, EnsembleScores, Record, Selected
 from graphshift.studies.resolved import load_data
-from graphshift.training.selection import adversarially_edited
+from graphshift.training.selection import SELECTIONS, adversarially_edited
 
 
 class JobRunner:
@@ -73,7 +73,7 @@ def record_of(job: Job, **found: Any) -> Record:
 
 def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
     """A trial never looks at the tests, unless the rule that does is asked for; a run scores them once."""
-    tests = data.tests if "oracle" in job.rules else ()
+    tests = data.tests if any(SELECTIONS[rule].uses_tests for rule in job.rules) else ()
     members = [
         recorded_estimator({**job.settings, "seed": seed}).fit(data.train, data.val, tests, also=job.rules[1:])
         for seed in member_seeds(job.settings["seed"], job.ensemble)

@@ -120,7 +120,7 @@ class Schedule:
         if not self.plan.in_domain:
             return []
         made = []
-        rule = next(rule for rule in ("val", "id_val", "explored", "oracle") if rule in self.plan.selections)
+        rule = next((r for r in ("val", "id_val", "explored") if r in self.plan.selections), self.plan.selections[0])
         for backbone in self.plan.backbones():
             arm = self.plan.erm_arm(backbone)
             tuned: Mapping[str, Any] = {}

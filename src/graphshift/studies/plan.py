@@ -9,9 +9,7 @@ from typing import Any
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.registry import expected_one_of
 from graphshift.estimators.adaptation import parts_of
-
-#: The rules that can choose epoch and setting in a study: those of ``training`` that score something.
-RULES = ("val", "explored", "id_val", "oracle")
+from graphshift.training.selection import SELECTIONS
 
 #: What every table and figure says beside the rule that looks at the tests.
 NOT_ALLOWED = "not allowed: chosen on tests"
@@ -58,7 +56,7 @@ class Plan:
         trials: fits of each arm's tuning; 0 tunes nothing.
         repeats: tuning seeds that each setting is tried with. With one, the luckiest setting wins where seeds differ
             more than settings do; with more, fewer settings are tried.
-        selections: the rules that choose epoch and setting, of :data:`RULES`; each makes a result of its own.
+        selections: the rules that choose epoch and setting, of :func:`rule_names`; each makes a result of its own.
         in_domain: also measure what the same backbones reach when they learn from each test graph's own labels.
         adapt: ways of using the unlabelled test graphs (``estimators.adaptation``); every arm's runs are scored
             with each as well.
@@ -92,8 +90,8 @@ class Plan:
                 pair = f"{len(self.data_seeds)} data_seeds and {len(self.seeds)} seeds"
                 hint = "give as many of one as of the other, or leave crossed=True."
                 raise GraphshiftError(f"plan: {pair} cannot be paired; {hint}")
-        if unknown := [rule for rule in self.selections if rule not in RULES]:
-            raise GraphshiftError(f"plan: selections has {unknown[0]!r}; {expected_one_of(unknown[0], list(RULES))}")
+        if unknown := [rule for rule in self.selections if rule not in rule_names()]:
+            raise GraphshiftError(f"plan: selections has {unknown[0]!r}; {expected_one_of(unknown[0], rule_names())}")
         for name, least in {"trials": "0 (no tuning)", "repeats": "1", "ensemble": "1 (no ensembles)"}.items():
             if (value := getattr(self, name)) < int(least[0]):
                 raise GraphshiftError(f"plan: {name} is {value}; expected {least} or more.")
@@ -137,10 +135,15 @@ class Plan:
         return found
 
 
+def rule_names() -> list[str]:
+    """The rules that can choose epoch and setting in a study: those that have a score."""
+    return [name for name, rule in SELECTIONS.items() if rule.has_score]
+
+
 def trainings(selections: Sequence[str]) -> list[tuple[str, ...]]:
-    """The rules that can share one training: ``id_val`` holds nodes out of it, so it needs its own."""
-    shared = tuple(rule for rule in selections if rule != "id_val")
-    return [group for group in (shared, ("id_val",) if "id_val" in selections else ()) if group]
+    """The rules in groups that share one training. ``id_val`` holds nodes out of it, so it needs its own."""
+    shared = tuple(rule for rule in selections if SELECTIONS.find(rule).shares_training)
+    return [group for group in (shared, *((rule,) for rule in selections if rule not in shared)) if group]
 
 
 def tuning_seeds(seeds: Sequence[int], count: int) -> list[int]:

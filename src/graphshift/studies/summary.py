@@ -15,6 +15,7 @@ from graphshift.studies.records import Record, Row, Stored, rows_of, variant_nam
 from graphshift.studies.resolved import ResolvedPlan
 from graphshift.studies.statistics import Difference, Spread, compare, share_a_pair, spread
 from graphshift.studies.tuning import by_setting
+from graphshift.training.selection import SELECTIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +165,7 @@ def make_summary(schedule: Schedule, records: Records, sessions: Sequence[dict[s
                     entry = replace(entry, gap_closed=_gap(entry, rows, limits.get(entry.backbone), plan))
                 arms.append(entry)
                 findings += _sentences(entry, plan)
-    rules = [(rule, rule != "oracle") for rule in plan.selections]
+    rules = [(rule, not SELECTIONS[rule].uses_tests) for rule in plan.selections]
     same = ("dataset", "metric", "higher_is_better", "tests", "trials", "repeats")
     return Summary(
         format=1,
@@ -211,7 +212,7 @@ def _arm(
         refused=sum(len(row.refused) for row in own),
         **who,
         selection=rule,
-        allowed=rule != "oracle",
+        allowed=not SELECTIONS[rule].uses_tests,
         baseline=against,
         runs=len(own),
         failed=len(plan.draws) - len(own),

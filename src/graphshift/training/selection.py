@@ -45,6 +45,7 @@ class SelectionRule:
         score: how the model of an epoch is scored; the mean score if None is given.
         shares_training: whether it leaves the training environments as they are, so that rules can share a training.
         uses_tests: whether it looks at test labels: an upper bound, never a result to compare with.
+        has_score: whether it scores epochs, so that settings can be chosen by it as well.
     """
 
     name: str
@@ -53,6 +54,7 @@ class SelectionRule:
     score: Callable[[Method, Sequence[Environment], int], float | None] | None = None
     shares_training: bool = True
     uses_tests: bool = False
+    has_score: bool = True
 
     def prepare(self, roles: Roles, device: torch.device) -> tuple[list[Environment], Selection]:
         """The training environments and the selection for :func:`graphshift.training.loop.train`, on a device."""
@@ -108,7 +110,7 @@ def _by_tests(roles: Roles) -> Split:
     return roles.train, _needed(roles.tests, "oracle", "test environments: pass `tests`")
 
 
-@SELECTIONS.register("last", help="the last epoch; nothing is selected", shares_training=False)
+@SELECTIONS.register("last", help="the last epoch; nothing is selected", shares_training=False, has_score=False)
 def _last(roles: Roles) -> Split:
     return roles.train, ()
 

@@ -11,7 +11,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.datasets import DATASETS
 from graphshift.estimators.settings import has_setting
 from graphshift.lab.paper.experiments import Experiment
-from graphshift.studies import RULES, Arm, Plan, crossed_arms, paper_space
+from graphshift.studies import Arm, Plan, crossed_arms, paper_space
 
 #: Every setting and what it stands for.
 SETTINGS: dict[str, str] = {
@@ -206,7 +206,7 @@ _WIDER: dict[str, tuple[Any, ...]] = {
 _MORE: dict[str, dict[str, Any]] = {
     "methods": {"in_domain": True, "adapt": ("norm", "prior", "norm+prior")},
     "wide": {"adapt": ("norm", "prior", "norm+prior")},
-    "selections": {"selections": RULES},
+    "selections": {"selections": ("val", "explored", "id_val", "oracle")},
 }
 
 #: See ``exploring``: what raises the variance is a high learning rate, credit of one's own and a baseline.
