@@ -26,13 +26,13 @@ from graphshift.data.metrics import METRICS
 from graphshift.datasets.base import DATASETS
 from graphshift.explorers.base import EXPLORERS
 from graphshift.explorers.random import Random
-from graphshift.methods import METHODS, ERMMethod, Estimator
+from graphshift.methods import METHODS, ERMMethod, GNNEstimator
 from graphshift.training.selection import SELECTIONS
 
 
 @METHODS.register("quiet-erm", label="Quiet ERM")
 @dataclass(eq=False, repr=False, kw_only=True)
-class QuietERM(Estimator):
+class QuietERM(GNNEstimator):
     """ERM on a share of the loss."""
 
     quiet: float = hparam(0.5, gt=0, le=1, search=(0.25, 0.5), help="share of the loss")

@@ -20,7 +20,7 @@ _PACKAGES = {
     "explorer": "graphshift.explorers",
     "selection": "graphshift.training.selection",
 }
-_BASE = "graphshift.estimators.base"
+_BASES = "graphshift.estimators"
 _METAVARS = {"int": "N", "float": "X", "str": "NAME"}
 _TYPES: dict[str, Any] = {"int": int, "float": float, "bool": bool, "str": str}
 
@@ -34,6 +34,7 @@ class Flag:
     kind: str  # its type, as written
     owners: tuple[str, ...]  # the methods that have it
     common: bool  # whether all have it
+    of_gnns: bool = False  # whether all that train a GNN have it
 
     @property
     def spelled(self) -> str:
@@ -52,11 +53,12 @@ def flags() -> dict[str, Flag]:
     """The hyper-parameters of all methods by name, those that all have first."""
     found: dict[str, Flag] = {}
     methods = _methods()
-    common, common_types = _own_hparams("Estimator")
-    for name, about in common.items():
-        found[name] = Flag(name, about, common_types[name], tuple(methods), True)
+    common, of_gnns = _own_hparams("Estimator")[0], _own_hparams("GNNEstimator")
+    for name, about in of_gnns[0].items():
+        owners = tuple(method for method, (hparams, _) in methods.items() if name in hparams)
+        found[name] = Flag(name, about, of_gnns[1][name], owners, name in common, name not in common)
     for method, (hparams, types) in methods.items():
-        for name in (name for name in hparams if name not in common):
+        for name in (name for name in hparams if name not in of_gnns[0]):
             known = found.get(name, Flag(name, hparams[name], types[name], (), False))
             found[name] = replace(known, owners=(*known.owners, method))
     return found
@@ -77,8 +79,8 @@ def check_owners(given: Mapping[str, Any], method: str) -> None:
     for name in given:
         flag = flags().get(name)
         if flag is not None and not flag.common and method not in flag.owners:
-            needed = " or ".join(flag.owners)
-            raise GraphshiftError(f"{flag.spelled} needs --method {needed}; the method is {method}.")
+            needed = "a method that trains a GNN" if flag.of_gnns else f"--method {' or '.join(flag.owners)}"
+            raise GraphshiftError(f"{flag.spelled} needs {needed}; the method is {method}.")
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
@@ -116,7 +118,7 @@ def _parameter(name: str, annotation: Any) -> inspect.Parameter:
 def _annotation(flag: Flag) -> Any:
     kind = flag.kind.removesuffix(" | None")
     text, panel = flag.about.help, "Training"
-    if not flag.common:
+    if not flag.common and not flag.of_gnns:
         panel = "EERM" if flag.owners == ("eerm",) else "Other methods"
         text += "" if panel == "EERM" else f" ({', '.join(flag.owners)})"
     default = "none" if flag.about.default in (None, {}) else str(flag.about.default)
@@ -144,7 +146,7 @@ def _methods() -> dict[str, tuple[dict[str, Hparam], dict[str, str]]]:
 
 
 def _own_hparams(name: str) -> tuple[dict[str, Hparam], dict[str, str]]:
-    classes = {**declared_classes(_BASE), **declared_classes("graphshift.methods")}
+    classes = {**declared_classes(_BASES), **declared_classes("graphshift.methods")}
     hparams: dict[str, Hparam] = {}
     types: dict[str, str] = {}
     for base in classes[name].bases:

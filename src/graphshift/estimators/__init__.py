@@ -2,5 +2,6 @@
 
 from graphshift.estimators.base import METHODS, Estimator
 from graphshift.estimators.ensemble import Ensemble
+from graphshift.estimators.gnn import GNNEstimator
 from graphshift.estimators.predictor import Predictor
 from graphshift.estimators.settings import make_estimator, recorded_estimator

@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import dataclasses
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from sklearn.base import BaseEstimator
@@ -17,12 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from graphshift._version import __version__
-from graphshift.backbones import Backbone, make_backbone
-from graphshift.backbones.batchnorm import batch_norms, own_statistics
-from graphshift.core.devices import torch_device
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.hparams import hparam, hparams_of, refuse_renamed
-from graphshift.core.randomness import isolated
 from graphshift.core.registry import Registry
 from graphshift.core.storage import write_json, write_tensors
 from graphshift.data.dataset import ShiftDataset
@@ -33,8 +29,7 @@ from graphshift.estimators.checking import checked
 from graphshift.estimators.predictor import Graphs, Predictor
 from graphshift.training.batches import Batches, full_batch
 from graphshift.training.callbacks import Callback, ProgressBar
-from graphshift.training.loop import Choice, train
-from graphshift.training.method import Method
+from graphshift.training.loop import Choice, Selection, TrainingResult
 from graphshift.training.run import Run
 from graphshift.training.selection import SELECTIONS, Roles
 
@@ -57,7 +52,6 @@ DEFAULT_METHOD = "eerm"
 class _Fitted:
     """What ``fit`` finds."""
 
-    backbone_: Backbone
     task_: Task
     n_features_in_: int
     settings_: dict[str, Any]
@@ -70,37 +64,37 @@ class _Fitted:
     calibrations_: dict[str, Calibration]
 
     method: ClassVar[str]
-    method_class: ClassVar[type[Method]]
     label: ClassVar[str]
+    uses_backbone: ClassVar[bool]
     _given: set[str]
     _checked_values: dict[str, Any]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """How a fit is to be done, beside its settings and its data."""
+
+    also: Mapping[str, Selection]  #: further rules by name
+    run: Run | None
+    batches: Batches
+    callbacks: Sequence[Callback]
+
+
 @dataclass(eq=False, repr=False)
 class Estimator(_Fitted, Predictor, BaseEstimator):
-    """What all estimators share. A subclass adds the hyper-parameters of its method, and ``method_class``.
+    """What all estimators share, those without a GNN as well. A subclass adds the hyper-parameters of its method.
+
+    Methods that train a GNN extend :class:`~graphshift.estimators.gnn.GNNEstimator`.
 
     Args:
-        backbone: a name from :data:`graphshift.backbones.BACKBONES`, or your own ``torch.nn.Module`` with
-            ``forward(x, edge_index)`` (a copy is trained, from the weights that it has).
-        hidden_channels: width of hidden layers.
-        num_layers: number of layers.
-        dropout: after hidden layers.
-        backbone_options: options of the named backbone, such as ``{"heads": 2}`` for ``"gat"``.
-        epochs: how often to go through the training graphs.
-        lr: learning rate (AdamW).
-        weight_decay: of the GNN.
-        clip: norm to which gradients are clipped; None leaves them.
-        selection: the rule that chooses the epoch, see :data:`graphshift.training.selection.SELECTIONS`.
-        patience: stop after this many epochs without a better score.
-        device: ``"cpu"``, ``"cuda"`` or ``"mps"``.
+        selection: the rule that chooses what is kept, see :data:`graphshift.training.selection.SELECTIONS`.
         seed: of everything random; the same seed gives the same bits on the same machine.
 
     Attributes:
-        backbone_: the trained GNN, with the weights of the selected epoch.
+        uses_backbone: whether the method trains a GNN; without one it has no epochs either.
         task_: what it predicts.
         settings_: every hyper-parameter of the fit by name, the dataset's defaults included.
-        best_epoch_, best_score_: what selection chose, and its score.
+        best_epoch_, best_score_: what selection chose, and its score; epoch 0 of a method without epochs.
         history_: one dict of numbers for each epoch.
         seconds_: spent in training and validation.
         also_: what further rules chose in the same training, by name.
@@ -108,26 +102,17 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         calibrations_: what ``adapt="prior"`` needs; see :meth:`calibrate`.
     """
 
-    backbone: str | nn.Module = hparam("gcn", registry="backbone", help="the GNN")
+    uses_backbone: ClassVar[bool] = False
+
     _: KW_ONLY
-    hidden_channels: int = hparam(32, ge=1, le=65536, flag="hidden", help="width of hidden layers")
-    num_layers: int = hparam(2, ge=1, le=1000, flag="layers", help="number of layers")
-    dropout: float = hparam(0.0, ge=0, lt=1, help="dropout after hidden layers")
-    backbone_options: dict[str, Any] = hparam({}, help="options of the backbone, as heads=2")
-    epochs: int = hparam(200, ge=1, help="how often to go through the training graphs")
-    lr: float = hparam(0.01, gt=0, le=1e6, search=(0.0001, 0.0002, 0.001, 0.005, 0.01), help="learning rate of the GNN")
-    weight_decay: float = hparam(1e-3, ge=0, le=1e6, help="weight decay of the GNN (AdamW)")
-    clip: float | None = hparam(None, gt=0, help="norm to which gradients are clipped")
     selection: str = hparam("val", registry="selection", help="rule that chooses the epoch")
-    patience: int | None = hparam(None, ge=1, help="epochs without improvement after which to stop")
-    device: Literal["cpu", "cuda", "mps"] = hparam("cpu", help="where to compute")
     seed: int = hparam(0, ge=0, help="seed of everything random")
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
         """Remembers what was given: the rest takes the defaults of the dataset that ``fit`` gets."""
         refuse_renamed(given)
         self = super().__new__(cls)
-        self._given, self._checked_values = {*given, *(["backbone"] if args else [])}, {}
+        self._given, self._checked_values = set(given), {}
         return self
 
     @classmethod
@@ -144,10 +129,6 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
 
     def __sklearn_clone__(self) -> Self:
         return type(self)(**{name: copy.deepcopy(getattr(self, name)) for name in self._given})
-
-    def make_method(self, backbone: Backbone) -> Method:
-        """The method that trains this backbone with these hyper-parameters."""
-        return self.method_class(backbone, self)
 
     def settings(self) -> dict[str, Any]:
         """The method's name and every hyper-parameter, as plain values."""
@@ -173,9 +154,6 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
     @classmethod
     def check_together(cls, values: Mapping[str, Any], where: str) -> None:
         """Refuses values that fit one by one and not together."""
-        if values["patience"] is not None and values["selection"] == "last":
-            patience = values["patience"]
-            raise GraphshiftError(f"{where}patience is {patience}; selection 'last' has no score to wait for.")
 
     @classmethod
     def idle(cls, name: str, values: Mapping[str, Any]) -> str:
@@ -222,49 +200,83 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         chosen = self.resolved(defaults)
         if not any(SELECTIONS.find(name).uses_tests for name in (chosen.selection, *also)):
             tests = ()
-        device = torch_device(chosen.device)
+        device = chosen._training_device()
         if torch.get_default_dtype() != torch.float32:
             raise GraphshiftError(
                 f"torch's default dtype is {torch.get_default_dtype()}; graphshift computes in float32: call "
                 "torch.set_default_dtype(torch.float32) first."
             )
         roles = _roles(train, val, tests, chosen.seed)
-        task = roles.train[0].task
         others = {name: _shared_rule(name).prepare(roles, device)[1] for name in also}
         training, selection = SELECTIONS[chosen.selection].prepare(roles, device)
-        with isolated(chosen.seed, device):
-            backbone = chosen.new_backbone(training[0].num_features, task).to(device)
-            method = chosen.make_method(backbone)
-            identity = chosen.settings()
-            if run is not None:  # a run of other settings or other data must not be resumed
-                identity["data"] = [e.fingerprint() for e in (*training, *selection.environments)]
-                identity |= {"also": also} if also else {}
-            bars = [ProgressBar(self.label)] if progress else []
-            stopping: dict[str, Any] = {"epochs": chosen.epochs, "patience": chosen.patience}
-            how: dict[str, Any] = {"batches": batches, "callbacks": [*bars, *callbacks], "also": others, "run": run}
-            result = train_(method, training, selection, identity=identity, **stopping, **how)
-        backbone.load_state_dict(result.best.weights)
-        self.backbone_, self.task_, self.n_features_in_ = backbone.eval(), task, training[0].num_features
+        bars = [ProgressBar(self.label)] if progress else []
+        asked = Asked(also=others, run=run, batches=batches, callbacks=[*bars, *callbacks])
+        result = self._learn(chosen, training, selection, asked)
+        self.task_, self.n_features_in_ = roles.train[0].task, training[0].num_features
         self.settings_, self.best_epoch_, self.best_score_ = chosen.settings(), result.best.epoch, result.best.score
         self.history_, self.seconds_, self.also_ = result.history, result.seconds, result.also
-        self.prior_ = _shares(training, task)
-        self.calibrate(roles.val or (selection.environments if chosen.selection == "id_val" else ()))
+        self.prior_ = _shares(training, self.task_)
+        # Held-out nodes of the training graphs are what `id_val` may look at; validation graphs are not.
+        self.calibrate(selection.environments if chosen.selection == "id_val" else roles.val)
         return self
 
-    def new_backbone(self, features: int, task: Task) -> Backbone:
-        """The untrained network that the hyper-parameters ask for, for nodes with so many features."""
-        shape: dict[str, Any] = {n: getattr(self, n) for n in ("hidden_channels", "num_layers", "dropout")}
-        return make_backbone(self.backbone, features, task.out_channels, options=self.backbone_options, **shape)
+    @abstractmethod
+    def _learn(
+        self, chosen: Self, training: Sequence[Environment], selection: Selection, asked: Asked
+    ) -> TrainingResult:
+        """Trains with the settings of ``chosen``, keeps the model in this estimator and says what came of it."""
+
+    @abstractmethod
+    def _plain_output(self, environment: Environment, parts: Sequence[str]) -> Tensor:
+        """For every node, ``[nodes, out_channels]``, before a class prior is taken into account."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, Tensor]:
+        """The fitted model as named arrays: what ``weights.safetensors`` holds."""
+
+    @abstractmethod
+    def take_arrays(self, arrays: Mapping[str, Tensor], features: int, task: Task) -> None:
+        """Becomes the model whose :meth:`arrays` these are; ValueError or RuntimeError says what does not fit.
+
+        Args:
+            arrays: as they were read; nothing in them is trusted.
+            features: the number of columns that the model was trained with.
+            task: what it predicts.
+        """
+
+    def take(self, choice: Choice) -> None:
+        """Becomes the model that a rule chose in this estimator's training (``also_``); without epochs there is one."""
+
+    def fitting_bytes(self, data: ShiftDataset) -> dict[str, float]:
+        """What a fit without a GNN holds at its peak beside the data, in bytes by part; see ``fitting.memory``."""
+        return {}
+
+    def score_edited(self, environment: Environment) -> float | None:
+        """The score after the edits of edges that raise the model's risk most; None where that cannot be told.
+
+        Without a gradient in the edges it cannot; for a model that does not look at edges it is the plain score.
+        """
+        return None if self.uses_edges else self.score(environment)
+
+    @property
+    def uses_edges(self) -> bool:
+        """Whether what the fitted model predicts depends on the edges."""
+        return True
+
+    @property
+    def has_batch_norm(self) -> bool:
+        """Whether the fitted model has the statistics that ``adapt="norm"`` replaces."""
+        return False
 
     def calibrate(self, graphs: Graphs) -> None:
         """Fits a temperature to labelled graphs that the model was not trained on: ``adapt="prior"`` needs it.
 
         ``fit`` does this on the validation graphs, or on the training nodes that were held out.
         """
-        check_is_fitted(self, "backbone_")
+        check_is_fitted(self, "task_")
         environments = as_environments(graphs, self.task_) if self.task_.is_classification else []
         self.calibrations_ = {}
-        modes = ["", *(["norm"] if batch_norms(self.backbone_) else [])]
+        modes = ["", *(["norm"] if self.has_batch_norm else [])]
         for mode in modes if environments else ():
             scores, labels = [], []
             for environment in environments:
@@ -281,7 +293,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
             folder: made if need be; one that holds a model is left alone unless ``overwrite``.
             overwrite: replace the model that is there.
         """
-        check_is_fitted(self, "backbone_")
+        check_is_fitted(self, "task_")
         folder = Path(folder)
         refuse_occupied(folder, overwrite=overwrite)
         try:
@@ -289,22 +301,32 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
             (folder / "ensemble.json").unlink(missing_ok=True)  # which would be read instead
         except OSError as error:
             raise GraphshiftError(f"{folder}: cannot be made: {error.strerror}.") from None
-        write_tensors(folder / "weights.safetensors", self.backbone_.state_dict())
-        own = type(self.backbone).__name__ if isinstance(self.backbone, nn.Module) else None
-        note = {"format": FORMAT, "graphshift": __version__, "settings": self.settings_, "own_backbone": own}
+        write_tensors(folder / "weights.safetensors", self.arrays())
+        note = {"format": FORMAT, "graphshift": __version__, "settings": self.settings_, **self._note()}
         note |= {"task": dataclasses.asdict(self.task_), "features": self.n_features_in_}
         note |= {"best_epoch": self.best_epoch_, "best_score": self.best_score_, "seconds": self.seconds_}
         calibrations = {mode: found.to_json() for mode, found in self.calibrations_.items()}
         write_json(folder / "model.json", note | {"prior": self.prior_.tolist(), "calibrations": calibrations})
 
     def _check_fitted(self) -> None:
-        check_is_fitted(self, "backbone_")
+        check_is_fitted(self, "task_")
+
+    def _note(self) -> dict[str, Any]:
+        """What a kind of model writes into ``model.json`` beside what all do."""
+        return {}
 
     def _device(self) -> torch.device:
-        return next(self.backbone_.parameters()).device
+        return torch.device("cpu")
+
+    def _training_device(self) -> torch.device:
+        return torch.device("cpu")
 
     def _checked(self, adapt: str | None) -> tuple[str, ...]:
         parts = parts_of(adapt)
+        if "norm" in parts and not self.uses_backbone:
+            raise GraphshiftError(
+                f"adapt is {adapt!r} and method {self.method} has no batch normalisation; leave 'norm' out."
+            )
         if "prior" in parts and not self.task_.is_classification:
             raise GraphshiftError("adapt is 'prior' and the model predicts values, which have no class prior.")
         if "prior" in parts and not self.calibrations_:
@@ -315,13 +337,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         return parts
 
     def _output(self, environment: Environment, parts: Sequence[str]) -> Tensor:
-        if "norm" in parts and environment.num_nodes < 2:
-            raise GraphshiftError(
-                f"environment {environment.name!r} has one node, whose mean and variance say nothing: adapt is 'norm', "
-                "which needs at least two."
-            )
-        with torch.no_grad(), own_statistics(self.backbone_) if "norm" in parts else nullcontext():
-            output = self.backbone_(environment.x, environment.graph)
+        output = self._plain_output(environment, parts)
         if "prior" not in parts:
             return output
         calibration = self.calibrations_["norm" if "norm" in parts else ""]
@@ -334,9 +350,6 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         return self.task_.output_of(reweighted(calibration.probabilities(scores), calibration.prior, prior))
 
 
-train_ = train  # ``fit`` has an argument of that name
-
-
 def fitting_defaults(
     estimator: type[Estimator], defaults: Mapping[str, Any], given: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -344,10 +357,12 @@ def fitting_defaults(
 
     Defaults of one backbone or method alone are under ``"by_backbone"`` and ``"by_method"``.
     """
-    backbone = given.get("backbone", defaults.get("backbone", hparams_of(estimator)["backbone"].default))
+    about = hparams_of(estimator)
+    usual = about["backbone"].default if "backbone" in about else None
+    backbone = given.get("backbone", defaults.get("backbone", usual)) if estimator.uses_backbone else None
     by_backbone = defaults.get("by_backbone", {}).get(backbone, {}) if isinstance(backbone, str) else {}
     flat = {**defaults, **by_backbone, **defaults.get("by_method", {}).get(estimator.method, {})}
-    return {name: value for name, value in flat.items() if name in hparams_of(estimator)} | dict(given)
+    return {name: value for name, value in flat.items() if name in about} | dict(given)
 
 
 def refuse_occupied(folder: Path, *, overwrite: bool) -> None:

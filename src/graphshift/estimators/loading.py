@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 from graphshift._version import __version__
-from graphshift.core.devices import is_available, torch_device
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.storage import read_json, read_tensors
 from graphshift.data.tasks import Task
@@ -42,7 +41,7 @@ def _load(folder: Path, backbone: nn.Module | None) -> Estimator:
         model.best_epoch_, model.best_score_, model.seconds_ = (
             note[n] for n in ("best_epoch", "best_score", "seconds")
         )
-        own = note["own_backbone"]
+        own = note["own_backbone"] if model.uses_backbone else None
         prior = torch.tensor(note.get("prior", []), dtype=torch.float64)
         calibrations = {mode: Calibration.from_json(one) for mode, one in note.get("calibrations", {}).items()}
     except GraphshiftError:
@@ -56,15 +55,13 @@ def _load(folder: Path, backbone: nn.Module | None) -> Estimator:
         )
     if own is not None:
         model.set_params(backbone=backbone)
-    device = torch_device(model.device if is_available(model.device) else "cpu")
     weights, _ = read_tensors(folder / "weights.safetensors")
     try:
-        network = model.new_backbone(features, task)
-        network.load_state_dict(weights)
-    except RuntimeError as error:
+        model.take_arrays(weights, features, task)
+    except (RuntimeError, ValueError) as error:
         why = " ".join(str(error).split())
         raise GraphshiftError(f"{folder / 'weights.safetensors'}: does not fit model.json: {why}") from None
-    model.backbone_, model.task_, model.n_features_in_ = network.to(device).eval(), task, features
+    model.task_, model.n_features_in_ = task, features
     model.settings_ = model.settings()
     model.history_, model.prior_, model.calibrations_ = [], prior, calibrations
     return model

@@ -7,6 +7,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.core.hparams import RENAMED, hparams_of, refuse_renamed
 from graphshift.core.registry import expected_one_of
 from graphshift.estimators.base import DEFAULT_METHOD, METHODS, Estimator, fitting_defaults
+from graphshift.estimators.gnn import GNNEstimator
 
 
 def setting_names() -> list[str]:
@@ -47,7 +48,10 @@ def make_estimator(
     for name in given:
         if name not in hparams_of(estimator):
             if owners := methods_with(name):
-                raise GraphshiftError(f"{where}{name} needs method {' or '.join(owners)}; the method is {method}.")
+                needed = f"method {' or '.join(owners)}"
+                if name in hparams_of(GNNEstimator):
+                    needed = "a method that trains a GNN"
+                raise GraphshiftError(f"{where}{name} needs {needed}; the method is {method}.")
             raise GraphshiftError(f"{where}{name} is not a setting; {expected_one_of(name, setting_names())}")
     chosen = fitting_defaults(estimator, defaults or {}, given)
     for name in given:

@@ -37,13 +37,18 @@ class FitRequest:
 
 def result_of(model: Estimator, data: ShiftDataset) -> dict[str, Any]:
     """The record of a fit; the tests are scored here, once."""
-    chosen = {name: model.settings_[name] for name in ("backbone", "seed", "selection")}
-    seconds, epochs = model.seconds_, max(len(model.history_), 1)
+    chosen = {name: model.settings_.get(name) for name in ("backbone", "seed", "selection")}
+    seconds = model.seconds_
     result = {"dataset": data.name, "method": model.method, "metric": data.task.metric, **chosen}
     result |= {"best_epoch": model.best_epoch_, "selection_score": model.best_score_, **mean_and_tests(model, data)}
     result["majority"] = {e.name: e.majority for e in data.tests if e.majority is not None}
-    result |= {"seconds": seconds, "seconds_per_epoch": seconds / epochs, "peak_rss_mb": peak_rss_mb()}
+    result |= {"seconds": seconds, "seconds_per_epoch": seconds_per_epoch(model), "peak_rss_mb": peak_rss_mb()}
     return result | {"version": __version__}
+
+
+def seconds_per_epoch(model: Estimator) -> float | None:
+    """Of the training; None for a method without epochs."""
+    return model.seconds_ / max(len(model.history_), 1) if model.uses_backbone else None
 
 
 def mean_and_tests(model: Predictor, data: ShiftDataset) -> dict[str, Any]:

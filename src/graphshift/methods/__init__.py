@@ -4,6 +4,7 @@
 """
 
 from graphshift.estimators.base import METHODS, Estimator
+from graphshift.estimators.gnn import GNNEstimator
 from graphshift.methods.eerm import EERM, EERMMethod, eerm_objective, variance
 from graphshift.methods.erm import ERM, ERMMethod
 from graphshift.methods.grouped import Group, GroupedEstimator, GroupedMethod, PenalisedEstimator, PenalisedMethod

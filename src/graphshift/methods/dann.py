@@ -96,7 +96,7 @@ class DANN(GroupedEstimator):
     Args:
         penalty: λ, the weight of the reversed gradient.
         groups, group_by: as in :class:`~graphshift.methods.grouped.GroupedEstimator`.
-        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+        backbone … seed: as in :class:`~graphshift.estimators.gnn.GNNEstimator`.
     """
 
     method_class = DANNMethod

@@ -23,7 +23,8 @@ from graphshift.core.hparams import hparam, hparams_of
 from graphshift.core.randomness import derive_seed, rng_state, set_rng_state
 from graphshift.core.registry import expected_one_of
 from graphshift.data.environment import Environment
-from graphshift.estimators.base import METHODS, Estimator
+from graphshift.estimators.base import METHODS
+from graphshift.estimators.gnn import GNNEstimator
 from graphshift.explorers import AIMS, EXPLORERS, Change, Explorer, SharedRisk, View
 from graphshift.graph.graph import Graph
 from graphshift.training.method import Method, with_prefix
@@ -327,14 +328,14 @@ class _Met:
 
 @METHODS.register("eerm", label="EERM")
 @dataclass(eq=False, repr=False, kw_only=True)
-class EERM(Estimator):
+class EERM(GNNEstimator):
     """Explore-to-Extrapolate Risk Minimization (Wu et al., ICLR 2022).
 
     K explorers edit the graph to make virtual environments whose risks differ as much as possible; the GNN minimises
     the variance of these risks plus β times their mean (Eq. 5, Algorithm 1).
 
     Args:
-        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+        backbone … seed: as in :class:`~graphshift.estimators.gnn.GNNEstimator`.
         explorer: ``"reinforce"`` (the paper's), ``"random"``, ``"drop-edge"`` or ``"add-edge"`` (controls),
             ``"gradient"``, ``"features"`` or ``"mixed"`` (ours: follow the risk's gradient), or a function
             ``seed -> Explorer``.

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import torch
 
 from graphshift.data.environment import Environment
-from graphshift.estimators.base import METHODS, Estimator
+from graphshift.estimators.base import METHODS
+from graphshift.estimators.gnn import GNNEstimator
 from graphshift.training.method import Method
 
 
@@ -25,11 +26,11 @@ class ERMMethod(Method):
 
 @METHODS.register("erm", label="ERM")
 @dataclass(eq=False, repr=False, kw_only=True)
-class ERM(Estimator):
+class ERM(GNNEstimator):
     """Empirical risk minimisation: the baseline.
 
     Args:
-        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+        backbone … seed: as in :class:`~graphshift.estimators.gnn.GNNEstimator`.
 
     >>> import graphshift as gs
     >>> data = gs.load("planted", nodes=100)

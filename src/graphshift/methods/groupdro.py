@@ -67,7 +67,7 @@ class GroupDRO(GroupedEstimator):
     Args:
         group_lr: η, how fast weight moves to the worst group.
         groups, group_by: as in :class:`~graphshift.methods.grouped.GroupedEstimator`.
-        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+        backbone … seed: as in :class:`~graphshift.estimators.gnn.GNNEstimator`.
     """
 
     method_class = GroupDROMethod

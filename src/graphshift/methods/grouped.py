@@ -15,7 +15,7 @@ from graphshift.backbones import Backbone
 from graphshift.core.hparams import hparam
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
-from graphshift.estimators.base import Estimator
+from graphshift.estimators.gnn import GNNEstimator
 from graphshift.methods.groups import grouping, parts_of
 from graphshift.training.method import Method
 
@@ -87,11 +87,11 @@ class GroupedMethod(Method):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GroupedEstimator(Estimator):
+class GroupedEstimator(GNNEstimator):
     """The hyper-parameters of methods that compare groups of nodes.
 
     Args:
-        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+        backbone … seed: as in :class:`~graphshift.estimators.gnn.GNNEstimator`.
         groups: parts that each training graph is divided into, where graphs are divided.
         group_by: how; see :func:`~graphshift.methods.groups.divided`.
     """

@@ -11,7 +11,8 @@ from torch import Tensor
 from graphshift.core.hparams import hparam
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
-from graphshift.estimators.base import METHODS, Estimator
+from graphshift.estimators.base import METHODS
+from graphshift.estimators.gnn import GNNEstimator
 from graphshift.training.method import Method
 
 
@@ -54,12 +55,12 @@ class MixupMethod(Method):
 
 @METHODS.register("mixup", label="Mixup")
 @dataclass(eq=False, repr=False, kw_only=True)
-class Mixup(Estimator):
+class Mixup(GNNEstimator):
     """Mixup for graphs: nodes of a graph are mixed in pairs at the last hidden layer.
 
     Args:
         mix: α of Beta(α, α), from which the share of a mixture is drawn.
-        backbone … seed: as in :class:`~graphshift.estimators.base.Estimator`.
+        backbone … seed: as in :class:`~graphshift.estimators.gnn.GNNEstimator`.
     """
 
     method_class = MixupMethod

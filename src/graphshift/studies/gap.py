@@ -37,7 +37,7 @@ def limits_of(records: Sequence[Record]) -> dict[str, Limit]:
     """The in-domain limit of each backbone, from its records."""
     found: dict[str, Limit] = {}
     done = [record for record in records if record.kind == "limit" and record.ok]
-    for backbone in dict.fromkeys(record.backbone for record in done):
+    for backbone in dict.fromkeys(record.backbone for record in done if record.backbone is not None):
         own = [record for record in done if record.backbone == backbone]
         environments = {}
         for name in dict.fromkeys(str(record.environment) for record in own):

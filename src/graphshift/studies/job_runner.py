@@ -13,19 +13,20 @@ from typing import Any
 import torch
 
 from graphshift._version import __version__
-from graphshift.backbones.batchnorm import batch_norms
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.estimators import Ensemble, Estimator, recorded_estimator
 from graphshift.estimators.adaptation import parts_of
 from graphshift.estimators.predictor import Predictor
-from graphshift.fitting.fit import peak_rss_mb
+from graphshift.fitting.fit import peak_rss_mb, seconds_per_epoch
 from graphshift.studies.jobs import Job
 from graphshift.studies.limit import in_domain
 from graphshift.studies.plan import member_seeds
 from graphshift.studies.records import Adapted, EnsembleScores, Record, Selected
 from graphshift.studies.resolved import load_data
-from graphshift.training.selection import SELECTIONS, adversarially_edited
+from graphshift.training.loop import Choice
+from graphshift.training.selection import SELECTIONS
 
 
 class JobRunner:
@@ -78,62 +79,65 @@ def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
         recorded_estimator({**job.settings, "seed": seed}).fit(data.train, data.val, tests, also=job.rules[1:])
         for seed in member_seeds(job.settings["seed"], job.ensemble)
     ]
-    chosen = [_epochs(member, job.rules[0]) for member in members]
+    chosen = [_choices(member, job.rules[0]) for member in members]
     model, final = members[0], job.kind == "run"
     selections: dict[str, Selected] = {}
-    for rule, (epoch, score, _) in chosen[0].items():
-        for member, epochs in zip(members, chosen, strict=True):
-            member.backbone_.load_state_dict(epochs[rule][2])
-        selections[rule] = Selected(epoch=epoch, score=score, val=_on_validation(model, data), tests={})
+    for rule, own in chosen[0].items():
+        for member, choices in zip(members, chosen, strict=True):
+            member.take(choices[rule])
+        selections[rule] = Selected(epoch=own.epoch, score=own.score, val=_on_validation(model, data), tests={})
         if final:
-            selections[rule] = _scored(selections[rule], members, data, job)
+            selections[rule] = _scored(selections[rule], rule, members, data, job)
     variances = [row["variance"] for row in model.history_ if "variance" in row]
     return {
         "selections": selections,
         "majority": {e.name: e.majority for e in data.tests if e.majority is not None} if final else {},
         "seconds": sum(member.seconds_ for member in members),
-        "seconds_per_epoch": model.seconds_ / max(len(model.history_), 1),
+        "seconds_per_epoch": seconds_per_epoch(model),
         "variance": fmean(variances) if variances else None,
         "curve": _curve(model) if final else None,
     }
 
 
-def _scored(selected: Selected, members: Sequence[Estimator], data: ShiftDataset, job: Job) -> Selected:
+def _scored(selected: Selected, rule: str, members: Sequence[Estimator], data: ShiftDataset, job: Job) -> Selected:
     """What a rule chose in a final run, with the scores on validation after edits, on training and on the tests."""
     model, columns = members[0], data.facts.get("spurious_columns")
-    edited = [model.score(adversarially_edited(model.backbone_, e)) for e in data.val]
-    found = _on_tests(members[:1], data, job.adapt) | {"adversarial_val": fmean(edited) if edited else None}
+    # Held-out nodes, which `id_val` calibrates on, are known to the fit alone; it has done it.
+    graphs = () if rule == "id_val" else data.val
+    edited = [score for e in data.val if (score := model.score_edited(e)) is not None]
+    found = _on_tests(members[:1], data, job.adapt, graphs) | {"adversarial_val": fmean(edited) if edited else None}
     if job.ensemble > 1:
         val = _on_validation(Ensemble(members), data)
-        found["ensemble"] = EnsembleScores(members=job.ensemble, val=val, **_on_tests(members, data, job.adapt))
+        found["ensemble"] = EnsembleScores(members=job.ensemble, val=val, **_on_tests(members, data, job.adapt, graphs))
     if columns is not None:  # Fig. 2b: without the columns that the dataset knows to be spurious
         found["train_without_spurious"] = fmean(model.score(e.without(columns)) for e in data.train)
     return replace(selected, train=fmean(model.score(e) for e in data.train), **found)
 
 
-def _epochs(model: Estimator, first: str) -> Mapping[str, tuple[int, float | None, Mapping[str, Any]]]:
-    """By rule the epoch that it chose, its score and the weights."""
-    own = (model.best_epoch_, model.best_score_, dict(model.backbone_.state_dict()))
-    return {first: own} | {rule: (c.epoch, c.score, c.weights) for rule, c in model.also_.items()}
+def _choices(model: Estimator, first: str) -> Mapping[str, Choice]:
+    """By rule what it chose."""
+    return {first: Choice(model.best_epoch_, model.best_score_, model.arrays())} | model.also_
 
 
 def _on_validation(model: Predictor, data: ShiftDataset, adapt: str | None = None) -> float | None:
     return fmean(model.score(e, adapt=adapt) for e in data.val) if data.val else None
 
 
-def _on_tests(members: Sequence[Estimator], data: ShiftDataset, ways: Sequence[str]) -> dict[str, Any]:
+def _on_tests(
+    members: Sequence[Estimator], data: ShiftDataset, ways: Sequence[str], graphs: Sequence[Environment]
+) -> dict[str, Any]:
     """Test scores of a model or an ensemble; with each way of using the unlabelled tests as well.
 
-    Each way is scored on the validation graphs too, so that it can be chosen there. A way that the backbone cannot
-    take is left out.
+    Each way is scored on the validation graphs too, so that it can be chosen there. A way that the model cannot take
+    is left out. ``graphs`` are to be calibrated on; none where that is done already.
     """
     model = members[0] if len(members) == 1 else Ensemble(members)
     plain = {e.name: _finite(model.score(e), e.name) for e in data.tests}
     found: dict[str, Adapted] = {}
-    fitting = [way for way in ways if "norm" not in parts_of(way) or batch_norms(members[0].backbone_)]
-    if any("prior" in parts_of(way) for way in fitting) and data.val:
+    fitting = [way for way in ways if "norm" not in parts_of(way) or members[0].has_batch_norm]
+    if any("prior" in parts_of(way) for way in fitting) and graphs:
         for member in members:
-            member.calibrate(data.val)  # the rule's own epoch
+            member.calibrate(graphs)  # the rule's own epoch
     for way in fitting:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GraphshiftWarning)  # refused there, it is what it would be without

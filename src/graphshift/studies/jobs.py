@@ -66,7 +66,7 @@ class Schedule:
             if self.is_tuned(arm, records):
                 continue
             found += [("run", arm.name)] * (len(self.plan.draws) * len(trainings(self.plan.selections)))
-            if self.plan.in_domain and arm == self.plan.erm_arm(self.plan.settings(arm)["backbone"]):
+            if self.plan.in_domain and arm == self.plan.erm_arm(self.plan.settings(arm).get("backbone")):
                 found += [("limit", arm.name)] * (len(data_seeds) * len(self.plan.tests))
         return found
 
@@ -125,7 +125,7 @@ class Schedule:
             arm = self.plan.erm_arm(backbone)
             tuned: Mapping[str, Any] = {}
             if arm is None:  # no ERM arm: the same settings without what is another method's
-                first = next(a for a in self.plan.arms if self.plan.settings(a)["backbone"] == backbone)
+                first = next(a for a in self.plan.arms if self.plan.settings(a).get("backbone") == backbone)
                 kept = {n: v for n, v in first.settings.items() if has_setting(n, {"method": "erm"})}
                 arm = Arm(f"in-domain, {backbone}", {**kept, "method": "erm"})
             elif not self.is_tuned(arm, records):

@@ -153,7 +153,7 @@ def differences(study: Study, criterion: str) -> dict[str, Difference]:
     if simplest not in names:
         raise GraphshiftError(f"{simplest}: no run finished, so there is nothing to compare the others with.")
     if criterion == "adversarial_val":
-        names = [name for name in names if _uses_edges(study.plan.settings(study.plan.arm(name))["backbone"])]
+        names = [name for name in names if _uses_edges(study.plan.settings(study.plan.arm(name)).get("backbone"))]
     others = [name for name in names if name != simplest and share_a_pair(rows, name, simplest)]
     return {name: compare(rows, name, simplest, criterion) for name in others}
 
@@ -189,5 +189,5 @@ def _reason(chosen: str, entry: ArmSummary, best: Difference | None) -> str:
     return f"{chosen}: significantly better than {best.baseline}" + (f"; for {kind}" if kind else "")
 
 
-def _uses_edges(backbone: str) -> bool:
-    return BACKBONES.find(backbone).uses_edges
+def _uses_edges(backbone: str | None) -> bool:
+    return backbone is not None and BACKBONES.find(backbone).uses_edges

@@ -93,7 +93,7 @@ class Record(Entry):
     dataset: str
     arm: str
     method: str
-    backbone: str
+    backbone: str | None  #: None for a method without
     explorer: str | None  #: None for a method without
     data_seed: int | None  #: that the data are made from; None if they are not made
     seed: int

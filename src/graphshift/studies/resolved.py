@@ -12,7 +12,7 @@ from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.data.metrics import METRICS
 from graphshift.datasets import DATASETS, load
-from graphshift.estimators import make_estimator, recorded_estimator
+from graphshift.estimators import GNNEstimator, make_estimator, recorded_estimator
 from graphshift.estimators.adaptation import parts_of
 from graphshift.explorers import EXPLORERS
 from graphshift.graph.sparse import Sparse
@@ -48,20 +48,25 @@ class ResolvedPlan(Plan):
             raise GraphshiftError(f"arm {arm.name!r}: {error}") from None
 
     def baseline(self, arm: Arm) -> Arm | None:
-        """The arm that another is compared with: the one it names, else the ERM arm of its backbone."""
+        """The arm that another is compared with: the one it names, else the ERM arm of its backbone.
+
+        An arm without a backbone is compared with the first ERM arm.
+        """
         if arm.baseline is not None:
             return self.arm(arm.baseline)
-        own = self.erm_arm(self.settings(arm)["backbone"])
+        own = self.erm_arm(self.settings(arm).get("backbone"))
         return None if own is None or own.name == arm.name else own
 
-    def erm_arm(self, backbone: str) -> Arm | None:
-        """The first ERM arm with a backbone."""
+    def erm_arm(self, backbone: str | None) -> Arm | None:
+        """The first ERM arm with a backbone; None stands for any."""
         both = ((arm, self.settings(arm)) for arm in self.arms)
-        return next((arm for arm, own in both if (own["method"], own["backbone"]) == ("erm", backbone)), None)
+        found = (arm for arm, own in both if own["method"] == "erm" and backbone in (None, own["backbone"]))
+        return next(found, None)
 
     def backbones(self) -> list[str]:
-        """The backbones of the arms, each once."""
-        return list(dict.fromkeys(self.settings(arm)["backbone"] for arm in self.arms))
+        """The backbones of the arms, each once; not every arm has one."""
+        named = [self.settings(arm).get("backbone") for arm in self.arms]
+        return list(dict.fromkeys(name for name in named if name is not None))
 
 
 def load_data(dataset: str, options: Mapping[str, Any], data_seed: int | None) -> ShiftDataset:
@@ -99,21 +104,27 @@ def _check_arm(plan: ResolvedPlan, arm: Arm, data: ShiftDataset) -> None:
     """An arm whose every fit would fail is refused."""
     estimator = recorded_estimator(plan.settings(arm))
     try:
-        with isolated(0, torch.device("cpu")):  # the options of backbone and explorer fit, or they say so
-            backbone = estimator.new_backbone(data.train[0].num_features, data.task)
-            if isinstance(estimator, EERM):
-                estimator.make_explorer(0, 0)
-        explorer = getattr(estimator, "explorer", None)
-        if explorer is not None and EXPLORERS.find(explorer).follows_edges and not backbone.uses_edges:
-            raise GraphshiftError(
-                f"explorer {explorer!r} follows the risk along edges, and backbone {estimator.backbone!r} uses none; "
-                "leave one of them out, or compare them in two studies."
-            )
+        if isinstance(estimator, GNNEstimator):
+            _check_parts(estimator, data)
     except GraphshiftError as error:
         raise GraphshiftError(f"arm {arm.name!r}: {error}") from None
     for name, values in (arm.space or {}).items():
         for value in values:
             plan.settings(arm, {name: value})
+
+
+def _check_parts(estimator: GNNEstimator, data: ShiftDataset) -> None:
+    """The options of backbone and explorer fit, and the two fit together, or they say so."""
+    with isolated(0, torch.device("cpu")):
+        backbone = estimator.new_backbone(data.train[0].num_features, data.task)
+        if isinstance(estimator, EERM):
+            estimator.make_explorer(0, 0)
+    explorer = getattr(estimator, "explorer", None)
+    if explorer is not None and EXPLORERS.find(explorer).follows_edges and not backbone.uses_edges:
+        raise GraphshiftError(
+            f"explorer {explorer!r} follows the risk along edges, and backbone {estimator.backbone!r} uses none; "
+            "leave one of them out, or compare them in two studies."
+        )
 
 
 def check_data_seeds(plan: Plan) -> None:

@@ -52,7 +52,7 @@ class ArmSummary:
     adapt: str | None = None  #: the way of using the unlabelled tests; None for none
     refused: int = 0  #: how often ``adapt`` was not used, as unsafe
     method: str
-    backbone: str
+    backbone: str | None  #: None for a method without
     explorer: str | None  #: None for a method without
     selection: str  #: the rule
     allowed: bool  #: whether a result may rest on the rule
@@ -162,7 +162,7 @@ def make_summary(schedule: Schedule, records: Records, sessions: Sequence[dict[s
                     continue  # its backbone cannot be adapted that way
                 entry = _arm(schedule, records, arm, rule, rows, members, way)
                 if plan.in_domain:
-                    entry = replace(entry, gap_closed=_gap(entry, rows, limits.get(entry.backbone), plan))
+                    entry = replace(entry, gap_closed=_gap(entry, rows, limits.get(entry.backbone or ""), plan))
                 arms.append(entry)
                 findings += _sentences(entry, plan)
     rules = [(rule, not SELECTIONS[rule].uses_tests) for rule in plan.selections]

@@ -7,7 +7,7 @@ from typing import Any
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
-from graphshift.estimators import Estimator
+from graphshift.estimators import Estimator, GNNEstimator
 from graphshift.fitting.memory.estimating import estimate, explorer_class
 from graphshift.fitting.memory.machine import resident_bytes
 from graphshift.methods.eerm import EERM
@@ -89,7 +89,8 @@ def _ladders(settings: Estimator) -> list[_Ladder]:
         ladders.append([(f"--views {n}", {"views": n}) for n in range(settings.views - 1, 1, -1)])
         if explorer.edits_edges:
             ladders.append([(f"--edits-per-node {n}", {"edits_per_node": n}) for n in _halves(settings.edits_per_node)])
-    ladders.append([(f"--hidden {n}", {"hidden_channels": n}) for n in _halves(settings.hidden_channels) if n >= 4])
+    if isinstance(settings, GNNEstimator):
+        ladders.append([(f"--hidden {n}", {"hidden_channels": n}) for n in _halves(settings.hidden_channels) if n >= 4])
     return [ladder for ladder in ladders if ladder]
 
 

@@ -18,7 +18,7 @@ from graphshift.backbones import Backbone, ModuleBackbone
 from graphshift.backbones.memory import Needs
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
-from graphshift.estimators import Estimator
+from graphshift.estimators import Estimator, GNNEstimator
 from graphshift.explorers import EXPLORERS, Explorer
 from graphshift.fitting.memory.machine import resident_bytes
 from graphshift.graph import kernels
@@ -46,7 +46,8 @@ class Estimate:
     Attributes:
         parts: bytes by part: ``process`` (interpreter and libraries), ``data``, ``forms`` (the matrices that backbones
             make of the environments' graphs), ``views``, ``activations``, ``temporaries``, ``policies``, ``optimiser``,
-            ``checkpoint``, ``scores``, ``heap`` (what the allocator loses).
+            ``checkpoint``, ``scores``, ``heap`` (what the allocator loses). Of a method without a GNN:
+            what :meth:`~graphshift.estimators.base.Estimator.fitting_bytes` says.
         moment: when it is needed.
         unknown: what the estimate had to guess, in words; empty where it knows everything.
     """
@@ -80,6 +81,9 @@ def estimate(data: ShiftDataset, settings: Estimator, *, resident: int | None = 
     held = data_bytes(data)
     resident = resident if resident is not None else resident_bytes() or 0
     process = max(resident - held, 0) + _FIRST_USE
+    if not isinstance(settings, GNNEstimator):
+        parts = {"process": process, "data": held, **settings.fitting_bytes(data)}
+        return Estimate({name: round(size) for name, size in parts.items() if size}, "fitting")
     network, unknown = _network(data, settings)
     save_memory = isinstance(settings, EERM) and settings.low_memory
     needs = network.memory(save_memory=save_memory)
@@ -99,7 +103,7 @@ def estimate(data: ShiftDataset, settings: Estimator, *, resident: int | None = 
     return Estimate({name: round(size) for name, size in (base | parts).items() if size}, moment, unknown)
 
 
-def _network(data: ShiftDataset, settings: Estimator) -> tuple[Backbone, str]:
+def _network(data: ShiftDataset, settings: GNNEstimator) -> tuple[Backbone, str]:
     """The network with its shapes and without its numbers, and what is not known about it."""
     own = settings.backbone
     if isinstance(own, str):
@@ -115,7 +119,7 @@ def explorer_class(settings: Estimator) -> type[Explorer]:
     return EXPLORERS[name] if isinstance(name, str) and name in EXPLORERS else Explorer
 
 
-def _moments(data: ShiftDataset, settings: Estimator, needs: Needs, trying: Needs) -> dict[str, dict[str, float]]:
+def _moments(data: ShiftDataset, settings: GNNEstimator, needs: Needs, trying: Needs) -> dict[str, dict[str, float]]:
     """What each moment that may need most holds beside process, data and optimiser."""
     chosen = {"id_val": data.train, "oracle": data.tests, "last": ()}.get(settings.selection, data.val)
     eerm = isinstance(settings, EERM)
@@ -191,7 +195,7 @@ def _moments(data: ShiftDataset, settings: Estimator, needs: Needs, trying: Need
     return moments
 
 
-def _lost(step: float, data: ShiftDataset, settings: Estimator, needs: Needs) -> float:
+def _lost(step: float, data: ShiftDataset, settings: GNNEstimator, needs: Needs) -> float:
     """What the C library's heap loses while a step with so many bytes of arrays runs."""
     array = max(4 * e.num_nodes * needs.width for e in data.train)
     share = needs.lost if isinstance(settings, EERM) else needs.lost_by_erm
@@ -209,7 +213,7 @@ def _size(environment: Environment) -> tuple[int, int]:
     return environment.num_nodes, environment.graph.num_edges
 
 
-def _edited(graph: Graph, settings: Estimator) -> int:
+def _edited(graph: Graph, settings: GNNEstimator) -> int:
     """Entries of a view: a draw adds one, or two in an undirected graph, since few pairs of a sparse graph are edges.
 
     It is also the room that is made for them, whatever the draws turn out to be.
@@ -220,7 +224,7 @@ def _edited(graph: Graph, settings: Estimator) -> int:
     return graph.num_edges + graph.num_nodes * settings.edits_per_node * (2 if both else 1)
 
 
-def _view(environment: Environment, entries: int, settings: Estimator) -> float:
+def _view(environment: Environment, entries: int, settings: GNNEstimator) -> float:
     """A view as it is proposed: where rows begin, a column and perhaps a weight for every entry, the actions."""
     nodes, weights = environment.num_nodes, 0 if environment.graph.weight is None else 4 * entries
     drawn = nodes * settings.edits_per_node  # of `gradient`, the pairs that it chose
@@ -255,7 +259,7 @@ def _forms(environments: Iterable[Environment], form: str, seen: set[tuple[int, 
     return total
 
 
-def _view_forms(environment: Environment, entries: int, needs: Needs, settings: Estimator) -> float:
+def _view_forms(environment: Environment, entries: int, needs: Needs, settings: GNNEstimator) -> float:
     """The forms of a view, and the transpose that the way back needs where a view is not its own."""
     own = sum(_form(needs.form, environment.num_nodes, entries).values())
     directed = settings.directed_edits or not environment.graph.undirected
@@ -278,7 +282,7 @@ def _kept(environment: Environment, nodes: int, entries: int, needs: Needs) -> f
     return 4 * nodes * needs.kept + needs.kept_entries * entries + risk
 
 
-def _changed(environment: Environment, needs: Needs, settings: Estimator) -> float:
+def _changed(environment: Environment, needs: Needs, settings: GNNEstimator) -> float:
     """What a view with features of its own keeps of them: the features, and the stem's result."""
     if not explorer_class(settings).changes_features:
         return 0
@@ -293,7 +297,7 @@ def _busy(environment: Environment, nodes: int, entries: int, needs: Needs) -> f
     return max(4 * nodes * needs.busy, risk) + needs.busy_entries * entries
 
 
-def _proposing(environment: Environment, entries: int, needs: Needs, settings: Estimator) -> float:
+def _proposing(environment: Environment, entries: int, needs: Needs, settings: GNNEstimator) -> float:
     """What making a view needs beside the view: one at a time, or one in every thread."""
     nodes, edges = _size(environment)
     explorer = explorer_class(settings)
@@ -322,7 +326,7 @@ def _proposing(environment: Environment, entries: int, needs: Needs, settings: E
     return threads * (4 * nodes * settings.edits_per_node + 8 * nodes)
 
 
-def _policy(nodes: int, settings: Estimator) -> tuple[float, float]:
+def _policy(nodes: int, settings: GNNEstimator) -> tuple[float, float]:
     """What an explorer has learned when the fit is over, and what its last growth needs beside."""
     steps = settings.inner_steps * (1 if settings.reset_explorers else settings.epochs)
     options = {"edits_per_node": settings.edits_per_node} | settings.explorer_options

@@ -1,0 +1,159 @@
+"""The base class of estimators that train a GNN: the backbone, its shape, and the training loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import torch
+from torch import Tensor, nn
+
+from graphshift.backbones import Backbone, make_backbone
+from graphshift.backbones.batchnorm import batch_norms, own_statistics
+from graphshift.core.devices import is_available, torch_device
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.hparams import hparam
+from graphshift.core.randomness import isolated
+from graphshift.data.environment import Environment
+from graphshift.data.tasks import Task
+from graphshift.estimators.base import Asked, Estimator
+from graphshift.training.loop import Choice, Selection, TrainingResult, train
+from graphshift.training.method import Method
+from graphshift.training.selection import adversarially_edited
+
+
+class _FittedGNN:
+    """What ``fit`` finds."""
+
+    backbone_: Backbone
+    method_class: ClassVar[type[Method]]
+
+
+@dataclass(eq=False, repr=False)
+class GNNEstimator(_FittedGNN, Estimator):
+    """What all methods that train a GNN share. A subclass adds its hyper-parameters, and ``method_class``.
+
+    Args:
+        backbone: a name from :data:`graphshift.backbones.BACKBONES`, or your own ``torch.nn.Module`` with
+            ``forward(x, edge_index)`` (a copy is trained, from the weights that it has).
+        hidden_channels: width of hidden layers.
+        num_layers: number of layers.
+        dropout: after hidden layers.
+        backbone_options: options of the named backbone, such as ``{"heads": 2}`` for ``"gat"``.
+        epochs: how often to go through the training graphs.
+        lr: learning rate (AdamW).
+        weight_decay: of the GNN.
+        clip: norm to which gradients are clipped; None leaves them.
+        selection: the rule that chooses the epoch, see :data:`graphshift.training.selection.SELECTIONS`.
+        patience: stop after this many epochs without a better score.
+        device: ``"cpu"``, ``"cuda"`` or ``"mps"``.
+        seed: of everything random; the same seed gives the same bits on the same machine.
+
+    Attributes:
+        backbone_: the trained GNN, with the weights of the selected epoch.
+        task_ … calibrations_: as in :class:`~graphshift.estimators.base.Estimator`.
+    """
+
+    uses_backbone: ClassVar[bool] = True
+
+    backbone: str | nn.Module = hparam("gcn", registry="backbone", help="the GNN")
+    _: KW_ONLY
+    hidden_channels: int = hparam(32, ge=1, le=65536, flag="hidden", help="width of hidden layers")
+    num_layers: int = hparam(2, ge=1, le=1000, flag="layers", help="number of layers")
+    dropout: float = hparam(0.0, ge=0, lt=1, help="dropout after hidden layers")
+    backbone_options: dict[str, Any] = hparam({}, help="options of the backbone, as heads=2")
+    epochs: int = hparam(200, ge=1, help="how often to go through the training graphs")
+    lr: float = hparam(0.01, gt=0, le=1e6, search=(0.0001, 0.0002, 0.001, 0.005, 0.01), help="learning rate of the GNN")
+    weight_decay: float = hparam(1e-3, ge=0, le=1e6, help="weight decay of the GNN (AdamW)")
+    clip: float | None = hparam(None, gt=0, help="norm to which gradients are clipped")
+    patience: int | None = hparam(None, ge=1, help="epochs without improvement after which to stop")
+    device: Literal["cpu", "cuda", "mps"] = hparam("cpu", help="where to compute")
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """The one argument that may be given by its place is the backbone."""
+        self = super().__new__(cls, *args, **given)
+        self._given |= {"backbone"} if args else set()
+        return self
+
+    @classmethod
+    def check_together(cls, values: Mapping[str, Any], where: str) -> None:
+        """Refuses values that fit one by one and not together."""
+        if values["patience"] is not None and values["selection"] == "last":
+            patience = values["patience"]
+            raise GraphshiftError(f"{where}patience is {patience}; selection 'last' has no score to wait for.")
+
+    def make_method(self, backbone: Backbone) -> Method:
+        """The method that trains this backbone with these hyper-parameters."""
+        return self.method_class(backbone, self)
+
+    def new_backbone(self, features: int, task: Task) -> Backbone:
+        """The untrained network that the hyper-parameters ask for, for nodes with so many features."""
+        shape: dict[str, Any] = {n: getattr(self, n) for n in ("hidden_channels", "num_layers", "dropout")}
+        return make_backbone(self.backbone, features, task.out_channels, options=self.backbone_options, **shape)
+
+    def arrays(self) -> dict[str, Tensor]:
+        """The GNN's weights by name."""
+        return dict(self.backbone_.state_dict())
+
+    def take_arrays(self, arrays: Mapping[str, Tensor], features: int, task: Task) -> None:
+        """Becomes the model with these weights, on the device of its settings if that is there."""
+        network = self.new_backbone(features, task)
+        network.load_state_dict(dict(arrays))
+        self.backbone_ = network.to(torch_device(self.device if is_available(self.device) else "cpu")).eval()
+
+    def take(self, choice: Choice) -> None:
+        """Takes the weights of the epoch that a rule chose."""
+        self.backbone_.load_state_dict(choice.weights)
+
+    def score_edited(self, environment: Environment) -> float | None:
+        """The score after the edits of edges that raise the model's risk most."""
+        return self.score(adversarially_edited(self.backbone_, environment))
+
+    @property
+    def uses_edges(self) -> bool:
+        """Whether the backbone does."""
+        return self.backbone_.uses_edges
+
+    @property
+    def has_batch_norm(self) -> bool:
+        """Whether the backbone has batch normalisation."""
+        return bool(batch_norms(self.backbone_))
+
+    def _learn(
+        self, chosen: Self, training: Sequence[Environment], selection: Selection, asked: Asked
+    ) -> TrainingResult:
+        device = chosen._training_device()
+        with isolated(chosen.seed, device):
+            backbone = chosen.new_backbone(training[0].num_features, training[0].task).to(device)
+            method = chosen.make_method(backbone)
+            identity = chosen.settings()
+            if asked.run is not None:  # a run of other settings or other data must not be resumed
+                identity["data"] = [e.fingerprint() for e in (*training, *selection.environments)]
+                identity |= {"also": list(asked.also)} if asked.also else {}
+            stopping: dict[str, Any] = {"epochs": chosen.epochs, "patience": chosen.patience}
+            how: dict[str, Any] = {"batches": asked.batches, "callbacks": asked.callbacks, "run": asked.run}
+            how["also"] = asked.also
+            result = train(method, training, selection, identity=identity, **stopping, **how)
+        backbone.load_state_dict(result.best.weights)
+        self.backbone_ = backbone.eval()
+        return result
+
+    def _plain_output(self, environment: Environment, parts: Sequence[str]) -> Tensor:
+        if "norm" in parts and environment.num_nodes < 2:
+            raise GraphshiftError(
+                f"environment {environment.name!r} has one node, whose mean and variance say nothing: adapt is 'norm', "
+                "which needs at least two."
+            )
+        with torch.no_grad(), own_statistics(self.backbone_) if "norm" in parts else nullcontext():
+            return self.backbone_(environment.x, environment.graph)
+
+    def _note(self) -> dict[str, Any]:
+        return {"own_backbone": type(self.backbone).__name__ if isinstance(self.backbone, nn.Module) else None}
+
+    def _device(self) -> torch.device:
+        return next(self.backbone_.parameters()).device
+
+    def _training_device(self) -> torch.device:
+        return torch_device(self.device)
