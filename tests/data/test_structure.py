@@ -60,7 +60,7 @@ def test_cores_of_a_path_a_clique_and_both():
 
 
 def test_clustering_is_estimated_where_paths_are_too_many_and_says_so(monkeypatch):
-    graph, made = _graph(60, False, seed=1, edges=500)
+    graph, _ = _graph(60, False, seed=1, edges=500)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         exact = structural_columns(graph)[:, 2]
