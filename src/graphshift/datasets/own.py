@@ -19,7 +19,7 @@ from graphshift.datasets.tables.files import Source
 from graphshift.datasets.tables.from_tables import dataset_from_tables
 from graphshift.datasets.tables.options import TableOptions, checked_options
 from graphshift.datasets.tables.preparation import remark
-from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by
+from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by, targets
 from graphshift.datasets.temporal import subgraph
 
 Value: TypeAlias = str | int | float | bool
@@ -39,10 +39,12 @@ def from_tables(
     train: Value | Sequence[Value] = (),
     val: Value | Sequence[Value] = (),
     tests: Value | Sequence[Value] = (),
+    unlabelled: Value | Sequence[Value] = (),
     time: str | None = None,
     train_until: Moment | None = None,
     val_until: Moment | None = None,
     test_until: Moment | Sequence[Moment] = (),
+    target_until: Moment | Sequence[Moment] = (),
     task: str | None = None,
     metric: str = "",
     positive: Value | None = None,
@@ -74,11 +76,15 @@ def from_tables(
         features: columns to learn from; None takes all that have no other role.
         categorical: columns of numbers to treat as words, such as codes.
         environments: column whose values are environments, such as a country.
-        train, val, tests: which of these values train, validate and test; one value or several.
+        train, val, tests: which of these values train, validate and test; one value or several. All but train may be
+            empty.
+        unlabelled: which of these values are to be predicted: the dataset's ``target``. Labels there are not read, and
+            none are needed.
         time: column of numbers, or of dates as in 2024-05-31, instead of ``environments``.
         train_until: the last time that trains.
         val_until: the last time that validates, after ``train_until``.
         test_until: the last time of each test period, increasing.
+        target_until: the last time of each period that is to be predicted, after the test periods.
         task: ``"binary"``, ``"multiclass"`` or ``"regression"``; None decides by the labels.
         metric: a name from :data:`graphshift.data.metrics.METRICS`; empty for the task's usual one.
         positive: the label that is class 1 in a binary task; None takes the second in order.
@@ -105,14 +111,17 @@ def from_pyg(
     train_mask: str = "train_mask",
     val_mask: str = "val_mask",
     test_mask: str = "test_mask",
+    target_mask: str = "target_mask",
     domain: str | None = None,
     train: Any = (),
     val: Any = (),
     tests: Any = (),
+    unlabelled: Any = (),
     time: str | None = None,
     train_until: float | None = None,
     val_until: float | None = None,
     test_until: float | Sequence[float] = (),
+    target_until: float | Sequence[float] = (),
     task: str | None = None,
     metric: str = "",
     name: str = "own",
@@ -127,11 +136,13 @@ def from_pyg(
 
     Args:
         data: with ``x``, ``edge_index``, ``y`` and, if need be, ``edge_weight``.
-        train_mask, val_mask, test_mask: attributes of ``data``, bool ``[nodes]``; ``val_mask`` may be absent.
+        train_mask, val_mask, test_mask, target_mask: attributes of ``data``, bool ``[nodes]``. All but the first may be
+            absent. The nodes of ``target_mask`` are to be predicted; their labels are not read.
         domain: attribute of ``data``, ``[nodes]``: the domain of each node.
         train, val, tests: which domains train, validate and test; one value or several.
+        unlabelled: which domains are to be predicted: the dataset's ``target``. They need no labels.
         time: attribute of ``data``, ``[nodes]``: the time of each node.
-        train_until, val_until, test_until: the last time of each period, as in :func:`from_tables`.
+        train_until, val_until, test_until, target_until: the last time of each period, as in :func:`from_tables`.
         task: ``"binary"``, ``"multiclass"`` or ``"regression"``; None decides by ``y``: floating is regression.
         metric: a name from :data:`graphshift.data.metrics.METRICS`; empty for the task's usual one.
         name: of the dataset.
@@ -142,23 +153,29 @@ def from_pyg(
             "dataset with dataset[0]."
         )
     labelled = _labelled(data)
-    whole_task = _task(data, labelled, task, metric)
     if domain is None and time is None:
-        roles = _masks(data, {"train": train_mask, "val": val_mask, "test": test_mask})
-        return _by_masks(data, labelled, roles, whole_task, name)
-    chosen = {"train": train, "val": val, "tests": tests}
+        names = {"train": train_mask, "val": val_mask, "test": test_mask, "target": target_mask}
+        roles = _masks(data, names)
+        if "target" in roles:
+            labelled = labelled & ~roles["target"]
+        return _by_masks(data, labelled, roles, _task(data, labelled, task, metric), name)
+    chosen = {"train": train, "val": val, "tests": tests, "unlabelled": unlabelled}
     cuts = {"train_until": train_until, "val_until": val_until, "test_until": test_until}
+    cuts |= {"target_until": target_until}
     split = _split(data, checked_options({"environments": domain, "time": time, **chosen, **cuts}))
     part = data.clone()
-    part.mask = labelled & torch.from_numpy(split.group >= 0)
-    whole = Environment(name, part, whole_task)
+    hidden = torch.from_numpy(targets(split))
+    labelled = labelled & ~hidden
+    part.mask = labelled & torch.from_numpy(split.group >= 0) | hidden
+    part.y = data.y.reshape(-1).masked_fill(hidden, 0)  # no label of a target is read
+    whole = Environment(name, part, _task(data, labelled, task, metric))
     graph = whole.graph
     remarks = [*split.remarks, *edges_inside(split, graph.edge_index, "from_pyg", undirected=graph.undirected)[1]]
     kept = torch.from_numpy(split.group >= 0)
     facts = {"report": tuple(remarks), "ids": {n: np.flatnonzero(rows) for n, rows in members(split).items()}}
     made = cut(subgraph(whole, kept, name), split.of(kept.numpy()))
     remark(name, remarks)
-    return ShiftDataset(name, *made, facts=facts)
+    return ShiftDataset(name, **made, facts=facts)
 
 
 def from_networkx(
@@ -239,8 +256,8 @@ def _attribute(data: Data, attribute: str, meaning: str) -> Any:
 def _masks(data: Data, names: dict[str, str]) -> dict[str, Tensor]:
     roles: dict[str, Tensor] = {}
     for role, attribute in names.items():
-        if role == "val" and attribute not in data:
-            continue
+        if role != "train" and attribute not in data and attribute == f"{role}_mask":
+            continue  # the usual name; one that the user chose must be there
         mask = _attribute(data, attribute, f"the {role} mask (or say domain or time)")
         if mask.dtype != torch.bool:
             raise GraphshiftError(f"from_pyg: `{attribute}` is {mask.dtype}; expected bool.")
@@ -258,12 +275,16 @@ def _by_masks(data: Data, labelled: Tensor, roles: dict[str, Tensor], task: Task
     whole = data.clone()
     whole.mask = labelled
     shared = Environment(name, whole, task)
-    made: dict[str, list[Environment]] = {"train": [], "val": [], "test": []}
+    made: dict[str, list[Environment]] = {"train": [], "val": [], "test": [], "target": []}
     for role, mask in roles.items():
+        if role == "target":
+            made[role] = [shared.replace(name=role, mask=mask, y=None)] if bool(mask.any()) else []
+            continue
         if not bool((mask & labelled).any()):
-            raise GraphshiftError(f"from_pyg: the {role} mask has no node with a label.")
+            hint = " If its nodes are there to be predicted, call it target_mask." * bool(mask.any())
+            raise GraphshiftError(f"from_pyg: the {role} mask has no node with a label.{hint}")
         made[role] = [shared.replace(name=role, mask=mask & labelled)]
-    return ShiftDataset(name, made["train"], made["val"], made["test"])
+    return ShiftDataset(name, made["train"], made["val"], made["test"], target=made["target"])
 
 
 def _split(data: Data, o: TableOptions) -> Split:

@@ -14,10 +14,10 @@ from graphshift.data.environment import Environment
 from graphshift.datasets.tables.columns import fit_columns, transform
 from graphshift.datasets.tables.files import Source, Table, shown
 from graphshift.datasets.tables.graph import Edges, Layout, node_ids, read_both, read_edges
-from graphshift.datasets.tables.labels import encode, fit_label
+from graphshift.datasets.tables.labels import encode, fit_label, hide_labels
 from graphshift.datasets.tables.options import TableOptions
 from graphshift.datasets.tables.preparation import Preparation, remark
-from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by
+from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by, targets
 
 
 def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> ShiftDataset:
@@ -38,27 +38,28 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     edge_index, edge_weight = _within(found, kept, stays)
     table, split = node_table.take(kept), split.of(kept)
     training = split.group < split.train
-    label, label_remarks = fit_label(table, o.label, training, kind=o.task, metric=o.metric, positive=o.positive)
+    unlabelled = targets(split)
+    visible, hidden = hide_labels(table, o.label, unlabelled)
+    label, label_remarks = fit_label(visible, o.label, training, kind=o.task, metric=o.metric, positive=o.positive)
     names = _feature_columns(table, o, split_column)
     chosen = o.features is not None
     columns, column_remarks = fit_columns(table, names, training, categorical=o.categorical, chosen=chosen)
     preparation = Preparation(layout=layout, columns=columns, label=label)
     x, value_remarks = transform(columns, table)
-    encoded = encode(label, table)
+    encoded = encode(label, visible)
     if encoded.unseen.any():
         raise GraphshiftError(_unseen_label(table, o.label, encoded.unseen, split))
-    data = Data(x=x, edge_index=edge_index, y=encoded.y, mask=encoded.known)
+    data = Data(x=x, edge_index=edge_index, y=encoded.y, mask=encoded.known | torch.from_numpy(unlabelled))
     if edge_weight is not None:
         data.edge_weight = edge_weight
-    if not bool(encoded.known.all()):
-        count = int((~encoded.known).sum())
+    if count := int((~data.mask).sum()):
         label_remarks.append(f"{table.where}: {count} nodes have no label; they stay in the graph and do not count.")
-    train, val, tests = cut(Environment(o.name, data, label.task), split)
-    report = [*split.remarks, *found.remarks, *left_out, *column_remarks, *value_remarks, *label_remarks]
+    roles = cut(Environment(o.name, data, label.task), split)
+    report = [*split.remarks, *found.remarks, *left_out, *column_remarks, *value_remarks, *label_remarks, *hidden]
     remark(o.name, report, level=3)
     inside = {environment: ids[kept][rows].to_numpy() for environment, rows in members(split).items()}
     facts = {"preparation": preparation, "report": tuple(report), "ids": inside}
-    return ShiftDataset(o.name, train, val, tests, facts=facts)
+    return ShiftDataset(o.name, **roles, facts=facts)
 
 
 def _feature_columns(nodes: Table, o: TableOptions, split_column: str) -> Sequence[str]:

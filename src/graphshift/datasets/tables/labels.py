@@ -56,6 +56,14 @@ class Encoded(NamedTuple):
     unseen: NDArray[np.bool_]
 
 
+def hide_labels(nodes: Table, name: str, rows: NDArray[np.bool_]) -> tuple[Table, list[str]]:
+    """The column of labels, empty in some rows, whatever stands there; and a remark that counts what does."""
+    column = nodes.column(name, "the labels (option label)")
+    count = int(column[rows].notna().sum())
+    text = f"{nodes.where}: {count} labels in {name!r} belong to unlabelled environments; they are not read."
+    return Table(nodes.where, column.mask(rows).to_frame()), [text] if count else []
+
+
 def fit_label(
     nodes: Table, name: str, rows: NDArray[np.bool_], *, kind: str | None, metric: str, positive: Any = None
 ) -> tuple[Label, list[str]]:

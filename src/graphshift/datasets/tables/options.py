@@ -33,10 +33,12 @@ class TableOptions(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     train: Values = Field((), description="its values that train")
     val: Values = Field((), description="its values that validate")
     tests: Values = Field((), description="its values that test")
+    unlabelled: Values = Field((), description="its values whose nodes are to be predicted, without labels")
     time: str | None = Field(None, description="column that says the time")
     train_until: Moment | None = Field(None, description="last time that trains")
     val_until: Moment | None = Field(None, description="last time that validates")
     test_until: Moments = Field((), description="last time of each test period")
+    target_until: Moments = Field((), description="last time of each period to be predicted, without labels")
     task: Literal["binary", "multiclass", "regression"] | None = Field(None, description="kind of task")
     metric: str = Field("", description="name of the metric")
     positive: Value | None = Field(None, description="label of class 1 in a binary task")
@@ -58,7 +60,8 @@ def checked_options(values: Mapping[str, Any], *, where: str = "") -> TableOptio
         # A union reports one problem for each of its types; the first says enough.
         problems = {problem["loc"][:1]: _explain(problem, values) for problem in reversed(error.errors())}
         raise GraphshiftError("\n".join(where + text for text in reversed(problems.values()))) from None
-    by_value, by_time = ("train", "val", "tests"), ("train_until", "val_until", "test_until")
+    by_value = ("train", "val", "tests", "unlabelled")
+    by_time = ("train_until", "val_until", "test_until", "target_until")
     if (options.environments is None) == (options.time is None):
         found = "neither is given" if options.time is None else "both are given"
         raise GraphshiftError(

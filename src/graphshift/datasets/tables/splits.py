@@ -24,13 +24,14 @@ Group = NDArray[np.int64]
 
 
 class Split(NamedTuple):
-    """Environments by number: the training ones first, then validation, then tests.
+    """Environments by number: the training ones first, then validation, tests, and the unlabelled targets.
 
     Attributes:
         group: the environment of each node, ``[nodes]``; -1 for nodes that are in none.
         names: of the environments.
         train: how many of them train.
         val: how many validate.
+        tests: how many test; the others are targets.
         inductive: whether an environment's graph holds the nodes of all environments before it.
         remarks: what was left out.
         times: of each node, ``[nodes]``, where periods of time were cut: numbers, or nanoseconds for dates.
@@ -40,9 +41,15 @@ class Split(NamedTuple):
     names: list[str]
     train: int
     val: int
+    tests: int
     inductive: bool
     remarks: list[str]
     times: NDArray[Any] | None = None
+
+    @property
+    def labelled(self) -> int:
+        """How many environments are no targets; they come first."""
+        return self.train + self.val + self.tests
 
     def of(self, nodes: NDArray[np.bool_]) -> Split:
         """The same for some of the nodes."""
@@ -52,27 +59,33 @@ class Split(NamedTuple):
 def split_by(column: pd.Series, where: str, o: TableOptions) -> Split:
     """Splits by the column of ``environments`` or of ``time``, whichever the options name."""
     if o.environments:
-        return split_by_value(column, where, o.train, o.val, o.tests)
-    return split_by_time(column, where, o.train_until, o.val_until, o.test_until)
+        return split_by_value(column, where, o.train, o.val, o.tests, o.unlabelled)
+    return split_by_time(column, where, o.train_until, o.val_until, o.test_until, o.target_until)
 
 
 def split_by_value(
-    column: pd.Series, where: str, train: Sequence[Any], val: Sequence[Any], tests: Sequence[Any]
+    column: pd.Series,
+    where: str,
+    train: Sequence[Any],
+    val: Sequence[Any],
+    tests: Sequence[Any],
+    unlabelled: Sequence[Any],
 ) -> Split:
     """One environment for each value that is named; nodes with other values, or none, are in no environment."""
     codes, values = pd.factorize(column)
     present = [plain_text(value) for value in values]
-    names = [plain_text(value) for value in (*train, *val, *tests)]
+    names = [plain_text(value) for value in (*train, *val, *tests, *unlabelled)]
     for name in names:
         if names.count(name) > 1:
             raise GraphshiftError(
-                f"environment {name!r} is named twice among train, val and tests; each has one role: take one out."
+                f"environment {name!r} is named twice among train, val, tests and unlabelled; each has one role: take "
+                "one out."
             )
         if name not in present:
             shown = ", ".join(map(repr, sorted(present)[:20])) + ("…" if len(present) > 20 else "")
             raise GraphshiftError(
-                f"{where}: no node has {name!r} in column {column.name!r}, which train, val or tests names; it holds "
-                f"{shown}."
+                f"{where}: no node has {name!r} in column {column.name!r}, which train, val, tests or unlabelled "
+                f"names; it holds {shown}."
             )
     number = {name: i for i, name in enumerate(names)}
     lookup = np.array([number.get(name, -1) for name in present] + [-1])  # the last entry is for a missing value
@@ -85,15 +98,23 @@ def split_by_value(
             f"{where}: left out {int((group < 0).sum())} nodes whose {column.name} is in no role"
             + (f" ({shown})." if rest else ": it is empty.")
         )
-    return Split(group, names, len(train), len(val), False, remarks)
+    return Split(group, names, len(train), len(val), len(tests), False, remarks)
 
 
-def split_by_time(column: pd.Series, where: str, train_until: Any, val_until: Any, test_until: Sequence[Any]) -> Split:
+def split_by_time(
+    column: pd.Series,
+    where: str,
+    train_until: Any,
+    val_until: Any,
+    test_until: Sequence[Any],
+    target_until: Sequence[Any],
+) -> Split:
     """One environment for each period; a period ends at its cut, which it includes, and begins after the cut before.
 
     Times are numbers, or dates as in 2024-05-31; a cut that is a date includes the whole day.
     """
-    roles = [("train_until", train_until), ("val_until", val_until), *(("test_until", cut) for cut in test_until)]
+    roles = [("train_until", train_until), ("val_until", val_until)]
+    roles += [("test_until", cut) for cut in test_until] + [("target_until", cut) for cut in target_until]
     cuts = [(option, value) for option, value in roles if value is not None]
     times, missing, dates = _times(column, where)
     ends = [_cut(value, dates, f"{option} is {value!r}", column) for option, value in cuts]
@@ -101,7 +122,7 @@ def split_by_time(column: pd.Series, where: str, train_until: Any, val_until: An
         if after <= before:
             raise GraphshiftError(
                 f"{option} has {value!r}, which is not after the cut before it; cuts must increase from train_until "
-                "over val_until to the last of test_until."
+                "over val_until and test_until to the last of target_until."
             )
     group = np.searchsorted(np.array(ends), times).astype(np.int64)
     group[missing | (group == len(ends))] = -1
@@ -119,16 +140,26 @@ def split_by_time(column: pd.Series, where: str, train_until: Any, val_until: An
     late = int(((group < 0) & ~missing).sum())
     if late:
         remarks.append(f"{where}: left out {late} nodes whose {column.name} is after the last cut.")
-    return Split(group, names, 1, int(val_until is not None), True, remarks, times)
+    return Split(group, names, 1, int(val_until is not None), len(test_until), True, remarks, times)
 
 
-def cut(whole: Environment, split: Split) -> tuple[list[Environment], list[Environment], list[Environment]]:
-    """Cuts the environments of all roles out of one graph, whose nodes are all in some environment."""
+def targets(split: Split) -> NDArray[np.bool_]:
+    """Which nodes are in a target: they are there to be predicted, and no label of theirs is read."""
+    return split.group >= split.labelled
+
+
+def cut(whole: Environment, split: Split) -> dict[str, Any]:
+    """Cuts the environments of each role out of one graph, whose nodes are all in some environment.
+
+    Nodes of targets count in the mask of ``whole``, whatever stands in its ``y``; the targets get no ``y``.
+    """
     group = torch.from_numpy(split.group)
-    for number, name in enumerate(split.names):
+    for number, name in enumerate(split.names[: split.labelled]):
         if not bool((whole.mask & (group == number)).any()):
+            option = "target_until" if split.inductive else "unlabelled"
             raise GraphshiftError(
-                f"environment {name!r} has no node with a label; train, val and tests need some to learn from or score."
+                f"environment {name!r} has no node with a label; train, val and tests need some to learn from or "
+                f"score. If it is there to be predicted, name it under `{option}`."
             )
     if split.times is not None:
         whole = whole.replace(time=torch.from_numpy(split.times))
@@ -137,8 +168,9 @@ def cut(whole: Environment, split: Split) -> tuple[list[Environment], list[Envir
         made = inductive_environments(whole, group, periods)
     else:
         made = [subgraph(whole, group == number, name) for number, name in enumerate(split.names)]
-    train, val = split.train, split.train + split.val
-    return made[:train], made[train:val], made[val:]
+    train, val, tests = split.train, split.train + split.val, split.labelled
+    unlabelled = [environment.replace(y=None) for environment in made[tests:]]
+    return {"train": made[:train], "val": made[train:val], "tests": made[val:tests], "target": unlabelled}
 
 
 def members(split: Split) -> dict[str, NDArray[np.bool_]]:
