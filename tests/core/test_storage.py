@@ -57,6 +57,22 @@ def test_json_comes_back_as_it_was_and_is_readable(tmp_path: Path) -> None:
     assert text.count("\n") > 5
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o027, 0o640)])
+def test_files_have_the_permissions_that_the_umask_says(tmp_path: Path, umask: int, mode: int) -> None:
+    before = os.umask(umask)
+    try:
+        write_tensors(tmp_path / "t.safetensors", {"a": torch.zeros(3)})
+        write_json(tmp_path / "c.json", {})
+        write_text(tmp_path / "t.txt", "text")
+        write_tensors(tmp_path / "t.safetensors", {"a": torch.zeros(4)})  # and when it is replaced
+    finally:
+        os.umask(before)
+    assert {p.name: oct(p.stat().st_mode & 0o777) for p in tmp_path.iterdir()} == dict.fromkeys(
+        ("t.safetensors", "c.json", "t.txt"), oct(mode)
+    )
+
+
 def test_json_without_a_meaning_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON"):
         write_json(tmp_path / "c.json", {"score": float("nan")})

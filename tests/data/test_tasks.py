@@ -35,10 +35,16 @@ def test_shapes_and_default_metrics(task: Task, channels: int, classification: b
         (("binary", 3), ["binary", "2 classes", "3"]),
         (("multiclass", 1), ["multiclass", "at least 2", "1"]),
         (("regression", 2), ["regression", "num_classes=0", "2"]),
-        (("multiclass", 3, "roc_auc"), ["'roc_auc'", "multiclass", "accuracy, macro_f1"]),
-        (("multiclass", 3, "f1"), ["'f1'", "accuracy, macro_f1"]),
+        (("multiclass", 3, "roc_auc"), ["'roc_auc'", "multiclass", "accuracy, balanced_accuracy, ece, macro_f1"]),
+        (("multiclass", 3, "f1"), ["'f1'", "accuracy, balanced_accuracy, ece, macro_f1"]),
         (("regression", 0, "accuracy"), ["'accuracy'", "mse, r2"]),
-        (("binary", 2, "mse"), ["'mse'", "accuracy, f1, macro_f1, roc_auc"]),
+        (
+            ("binary", 2, "mse"),
+            [
+                "'mse'",
+                "accuracy, average_precision, balanced_accuracy, ece, f1, macro_f1, precision@K, recall@fpr=R, roc_auc",
+            ],
+        ),
         (("binary", 2, "auc"), ["'auc'", "roc_auc"]),
     ],
 )
@@ -180,12 +186,18 @@ def test_f1_without_a_predicted_positive_is_zero() -> None:
 def test_every_metric_says_how_it_is_shown_and_which_way_it_goes() -> None:
     assert {name: (m.title, m.scale, m.unit, m.digits, m.sign, m.bounds) for name, m in METRICS.items()} == {
         "accuracy": ("accuracy (%)", 100, "points", 1, 1, (0, 1)),
+        "average_precision": ("average precision (%)", 100, "points", 1, 1, (0, 1)),
+        "balanced_accuracy": ("balanced accuracy (%)", 100, "points", 1, 1, (0, 1)),
+        "ece": ("calibration error (%)", 100, "points", 1, -1, (0, 1)),
+        "precision@K": ("precision at K (%)", 100, "points", 1, 1, (0, 1)),
+        "recall@fpr=R": ("recall at FPR R (%)", 100, "points", 1, 1, (0, 1)),
         "f1": ("F1 (%)", 100, "points", 1, 1, (0, 1)),
         "macro_f1": ("macro-F1 (%)", 100, "points", 1, 1, (0, 1)),
         "mse": ("squared error", 1, "", 4, -1, (0, math.inf)),
         "r2": ("R²", 1, "", 4, 1, (-math.inf, 1)),
         "roc_auc": ("ROC-AUC (%)", 100, "points", 1, 1, (0, 1)),
     }
+    assert [name for name, m in METRICS.items() if m.largest_class] == ["accuracy"]
     shown = [METRICS[name].show(value) for name in ("accuracy", "mse") for value in (0.4567, None)]
     assert shown == ["45.7", "–", "0.4567", "–"]
     assert METRICS["accuracy"].better(0.6, 0.5)
@@ -194,5 +206,5 @@ def test_every_metric_says_how_it_is_shown_and_which_way_it_goes() -> None:
 
 
 def test_an_unknown_metric_names_the_nearest() -> None:
-    with pytest.raises(GraphshiftError, match=r"'acuracy'.*accuracy, f1.*Did you mean 'accuracy'"):
+    with pytest.raises(GraphshiftError, match=r"'acuracy'.*accuracy, average_precision.*Did you mean 'accuracy'"):
         METRICS.find("acuracy")

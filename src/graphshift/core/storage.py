@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,10 @@ def _replace(path: Path, write: Callable[[Path], Any]) -> None:
     """Writes beside the target, forces it to disk and moves it there: a crash leaves the old file or the new one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        with open(temporary, "wb") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)  # what the umask gives a new file
         write(temporary)
+        os.chmod(temporary, mode)  # safetensors makes a file of its own there, for its owner alone
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
         os.replace(temporary, path)

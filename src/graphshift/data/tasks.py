@@ -21,7 +21,8 @@ class Task:
         kind: ``"binary"`` (one logit, cross-entropy), ``"multiclass"`` (a logit for each class, cross-entropy) or
             ``"regression"`` (one value, squared error).
         num_classes: 2 for binary; at least 2 for multiclass; 0 for regression.
-        metric: a name from :data:`graphshift.data.metrics.METRICS`. Default: ``"accuracy"``, in regression ``"mse"``.
+        metric: a name from :data:`graphshift.data.metrics.METRICS`, such as ``"roc_auc"`` or ``"precision@100"``.
+            Default: ``"accuracy"``, in regression ``"mse"``.
 
     >>> task = Task("multiclass", 3)
     >>> task.metric, task.out_channels
@@ -42,10 +43,13 @@ class Task:
             raise GraphshiftError(f"task: kind is {self.kind!r}; {expected_one_of(self.kind, list(_DEFAULT_METRIC))}")
         if not self.metric:
             object.__setattr__(self, "metric", _DEFAULT_METRIC[self.kind])
-        fitting = [name for name, metric in METRICS.items() if self.kind in metric.kinds]
-        if self.metric not in fitting:
+        metric = METRICS[self.metric] if self.metric in METRICS else None
+        if metric is None or self.kind not in metric.kinds:
+            fitting = [name for name, one in METRICS.items() if self.kind in one.kinds]
             expected = expected_one_of(self.metric, fitting)
             raise GraphshiftError(f"task: metric is {self.metric!r}; for a {self.kind} task {expected}")
+        if metric.parameter is not None:  # "precision@K" itself, which wants a number for K
+            metric.given(self.metric.removeprefix(metric.stem))
         n = self.num_classes
         fits = {"binary": n == 2, "multiclass": n >= 2, "regression": n == 0}
         if not fits[self.kind]:
