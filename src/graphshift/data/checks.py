@@ -157,6 +157,23 @@ def node_times(data: Data, num_nodes: int) -> Tensor | None:
     return time.detach() if fits else None
 
 
+def known_labels(name: str, data: Data, num_nodes: int, task: Task) -> Tensor | None:
+    """The labels that are known when a graph is predicted, if ``known_y`` has them: -1, or NaN, where none is."""
+    known = data.get("known_y")
+    if known is None:
+        return None
+    if not isinstance(known, Tensor) or known.shape != (num_nodes,) or known.is_complex() or known.dtype == torch.bool:
+        found = f"{known.dtype} {list(known.shape)}" if isinstance(known, Tensor) else type(known).__name__
+        expected = f"[{num_nodes}], a label for each node, -1 (in regression NaN) where none is known"
+        raise _wrong(name, f"`known_y` is {found}; expected {expected}.")
+    if not task.is_classification:
+        return known.detach().float()
+    if known.is_floating_point() or bool((known < -1).any()) or bool((known >= task.num_classes).any()):
+        expected = f"whole numbers, a class from 0 to {task.num_classes - 1} or -1"
+        raise _wrong(name, f"`known_y` is {known.dtype} with other values; expected {expected}.")
+    return known.detach().long()
+
+
 def checked_labels(name: str, y: Any, mask: Tensor, task: Task) -> Tensor:
     """The labels of the counted nodes as the task needs them; the others are never used."""
     if isinstance(y, Tensor) and y.dim() == 2 and y.shape[1] == 1:

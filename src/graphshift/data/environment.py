@@ -27,7 +27,8 @@ class Environment:
             (``[2, edges]``, int64) and, unless only predictions are wanted, ``y`` (``[nodes]``: int64 classes or
             floating values). Optional: ``edge_weight`` (``[edges]``, positive); ``mask`` (``[nodes]``, bool), the nodes
             that count in the loss and the score, by default all; ``time`` (``[nodes]``), when each node appeared, for
-            methods that group nodes by it. Labels outside the mask are never used.
+            methods that group nodes by it; ``known_y`` (``[nodes]``), the labels of training nodes in this graph (-1 or
+            NaN for others), for methods that spread them. Labels outside the mask are never used.
         task: what is predicted. Default: inferred from ``y``, see :func:`infer_task`.
 
     Attributes:
@@ -36,6 +37,9 @@ class Environment:
         y: labels ``[nodes]``, int64 or float32; None without labels.
         mask: bool ``[nodes]``.
         time: ``[nodes]`` or None.
+        known_y: ``[nodes]`` or None: the labels that are known when this graph is predicted, those of training nodes;
+            -1, or NaN in regression, for the others. Datasets whose graphs hold training nodes beside the counted ones
+            set it: masks in one graph, and splits by time.
         task: a :class:`~graphshift.data.tasks.Task`.
 
     Duplicate edges and self-loops are removed, and a :class:`~graphshift.core.errors.GraphshiftWarning` says how many.
@@ -65,6 +69,7 @@ class Environment:
             )
         else:
             self.task = task
+        self.known_y = checks.known_labels(self.name, data, self.num_nodes, self.task)
 
     @property
     def num_nodes(self) -> int:
@@ -99,7 +104,7 @@ class Environment:
     def data(self) -> Data:
         """The environment as a PyG ``Data``, repairs included."""
         x = self.x.to_torch() if isinstance(self.x, Sparse) else self.x
-        times = {} if self.time is None else {"time": self.time}
+        times = {name: part for name, part in (("time", self.time), ("known_y", self.known_y)) if part is not None}
         edges = {"edge_index": self.graph.edge_index, "edge_weight": self.graph.weight}
         return Data(x=x, **edges, y=self.y, mask=self.mask, num_nodes=self.num_nodes, **times)
 
@@ -124,12 +129,13 @@ class Environment:
         return digest.hexdigest()
 
     def replace(self, **changes: Any) -> Environment:
-        """A copy with some attributes changed: ``name``, ``x``, ``graph``, ``mask``, ``time``, ``y`` or ``task``.
+        """A copy with some attributes changed; nothing is checked again.
 
-        Nothing is checked again.
+        Args:
+            changes: any of ``name``, ``x``, ``graph``, ``mask``, ``time``, ``known_y``, ``y``, ``task``.
         """
         copy = object.__new__(Environment)
-        for part in ("name", "x", "graph", "mask", "time", "y", "task"):
+        for part in ("name", "x", "graph", "mask", "time", "known_y", "y", "task"):
             setattr(copy, part, changes.pop(part, getattr(self, part)))
         if changes:
             raise TypeError(f"an Environment has no {', '.join(changes)}")
@@ -147,8 +153,9 @@ class Environment:
         """The same environment on another device."""
         if device == self.mask.device:
             return self
-        y, time = (None if part is None else part.to(device) for part in (self.y, self.time))
-        return self.replace(x=self.x.to(device), graph=self.graph.to(device), mask=self.mask.to(device), y=y, time=time)
+        optional = {name: getattr(self, name) for name in ("y", "time", "known_y")}
+        moved = {name: None if part is None else part.to(device) for name, part in optional.items()}
+        return self.replace(x=self.x.to(device), graph=self.graph.to(device), mask=self.mask.to(device), **moved)
 
     def __repr__(self) -> str:
         return (
@@ -232,6 +239,7 @@ def as_environment(
             usable = isinstance(mask, Tensor) and mask.dtype == torch.bool and bool(mask.any())
             # What is learned from the graph (a class prior) is learned from the nodes that are scored.
             kept = {"mask": mask} if usable else {}
+            kept |= {"known_y": graph.known_y} if "known_y" in graph else {}
             graph = Data(x=graph.x, edge_index=graph.edge_index, edge_weight=weight, **kept)
         return Environment(name, graph, task)
     raise GraphshiftError(

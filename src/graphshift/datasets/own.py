@@ -20,7 +20,7 @@ from graphshift.datasets.tables.from_tables import dataset_from_tables
 from graphshift.datasets.tables.options import TableOptions, checked_options
 from graphshift.datasets.tables.preparation import remark
 from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by, targets
-from graphshift.datasets.temporal import subgraph
+from graphshift.datasets.temporal import subgraph, with_known
 
 Value: TypeAlias = str | int | float | bool
 Moment: TypeAlias = str | int | float | datetime.date
@@ -277,6 +277,8 @@ def _by_masks(data: Data, labelled: Tensor, roles: dict[str, Tensor], task: Task
     shared = Environment(name, whole, task)
     made: dict[str, list[Environment]] = {"train": [], "val": [], "test": [], "target": []}
     for role, mask in roles.items():
+        if role != "train":  # in the one graph that all share, the training labels are known
+            shared = with_known(shared, roles["train"] & labelled)
         if role == "target":
             made[role] = [shared.replace(name=role, mask=mask, y=None)] if bool(mask.any()) else []
             continue

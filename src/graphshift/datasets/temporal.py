@@ -25,17 +25,21 @@ class Period(NamedTuple):
         return inside if self.first is None else inside & (time >= self.first)
 
 
-def inductive_environments(whole: Environment, time: Tensor, periods: Sequence[Period]) -> list[Environment]:
+def inductive_environments(
+    whole: Environment, time: Tensor, periods: Sequence[Period], *, training: int = 1
+) -> list[Environment]:
     """One environment for each period: the graph as it stood at the period's end, counting the period's own nodes.
 
     No graph contains the future: it is induced by the nodes with ``time <= period.last``, in their old order, without
     edges from later nodes. Of these, the nodes in the period that count in ``whole`` count. They keep their time: that
-    of ``whole`` where it has one, such as the day of what ``time`` knows by the year.
+    of ``whole`` where it has one, such as the day of what ``time`` knows by the year. Later graphs hold the nodes that
+    trained, and know their labels (``known_y``).
 
     Args:
         whole: the graph with all nodes, of which ``x`` (dense or sparse), edges, labels and mask are taken.
         time: of each node, ``[nodes]``; numbers without NaN.
         periods: in order of time and without overlap, so that no node counts twice. Plain tuples work too.
+        training: how many of them, the first ones, train.
     """
     if time.shape != (whole.num_nodes,):
         found, expected = list(time.shape), f"[{whole.num_nodes}], one for each node"
@@ -44,7 +48,8 @@ def inductive_environments(whole: Environment, time: Tensor, periods: Sequence[P
         node = int(time.isnan().nonzero()[0])
         raise GraphshiftError(f"{whole.name}: {int(time.isnan().sum())} nodes have no time, first node {node}.")
     timed = whole.replace(time=time) if whole.time is None else whole
-    environments = []
+    environments: list[Environment] = []
+    learned = torch.zeros_like(whole.mask)
     previous: Period | None = None
     for period in (Period(*p) for p in periods):
         where = f"{whole.name}: period {period.name!r}"
@@ -56,9 +61,22 @@ def inductive_environments(whole: Environment, time: Tensor, periods: Sequence[P
                 f"before it ends at {previous.last}: nodes would count in both. Let it begin later."
             )
         counted = period.contains(time) & whole.mask
-        environments.append(subgraph(timed, time <= period.last, period.name, counted=counted))
+        known = timed if len(environments) < training else with_known(timed, learned)
+        if len(environments) < training:
+            learned = learned | counted
+        environments.append(subgraph(known, time <= period.last, period.name, counted=counted))
         previous = period
     return environments
+
+
+def with_known(environment: Environment, nodes: Tensor) -> Environment:
+    """The environment with the labels of some nodes (bool ``[nodes]``), those that train, as known ones."""
+    y = environment.y
+    return environment if y is None else environment.replace(known_y=y.masked_fill(~nodes, _unknown(y)))
+
+
+def _unknown(y: Tensor) -> float:
+    return torch.nan if y.is_floating_point() else -1
 
 
 def subgraph(whole: Environment, nodes: Tensor, name: str, *, counted: Tensor | None = None) -> Environment:
@@ -71,9 +89,10 @@ def subgraph(whole: Environment, nodes: Tensor, name: str, *, counted: Tensor | 
         raise GraphshiftError(
             f"{whole.name}: environment {name!r} would have {mask.numel()} nodes and none that counts; choose others."
         )
-    y, time = (None if part is None else part[nodes] for part in (whole.y, whole.time))
+    optional = {name: getattr(whole, name) for name in ("y", "time", "known_y")}
+    kept = {name: None if part is None else part[nodes] for name, part in optional.items()}
     x = _rows(whole.x, nodes) if isinstance(whole.x, Sparse) else whole.x[nodes]
-    return whole.replace(name=name, x=x, graph=_induced(whole.graph, nodes), mask=mask, y=y, time=time)
+    return whole.replace(name=name, x=x, graph=_induced(whole.graph, nodes), mask=mask, **kept)
 
 
 def _induced(graph: Graph, nodes: Tensor) -> Graph:

@@ -10,6 +10,7 @@ from graphshift.core.randomness import derive_seed
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.datasets.base import DATASETS
+from graphshift.datasets.temporal import with_known
 from graphshift.datasets.twitch import SOURCES, twitch
 
 
@@ -43,6 +44,8 @@ def twitch_iid(*, seed: int = 0, data_dir: str | Path | None = None) -> ShiftDat
         mask[nodes] = True
         return home.replace(name=name, mask=mask)
 
-    train, val = part("DE", order[2 * tenth :]), part("DE, to choose", order[:tenth])
-    tests = [part("DE (IID)", order[tenth : 2 * tenth]), away.replace(name="ENGB (OOD)")]
+    train = part("DE", order[2 * tenth :])
+    home = with_known(home, train.mask)
+    val, tests = part("DE, to choose", order[:tenth]), [part("DE (IID)", order[tenth : 2 * tenth])]
+    tests.append(away.replace(name="ENGB (OOD)"))
     return ShiftDataset("twitch-iid", [train], [val], tests, defaults=whole.defaults, facts={"seed": seed})

@@ -247,6 +247,9 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
     def take(self, choice: Choice) -> None:
         """Becomes the model that a rule chose in this estimator's training (``also_``); without epochs there is one."""
 
+    def check_task(self, task: Task) -> None:
+        """Refuses a task that the method cannot learn."""
+
     def fitting_bytes(self, data: ShiftDataset) -> dict[str, float]:
         """What a fit without a GNN holds at its peak beside the data, in bytes by part; see ``fitting.memory``."""
         return {}

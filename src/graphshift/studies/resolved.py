@@ -104,6 +104,7 @@ def _check_arm(plan: ResolvedPlan, arm: Arm, data: ShiftDataset) -> None:
     """An arm whose every fit would fail is refused."""
     estimator = recorded_estimator(plan.settings(arm))
     try:
+        estimator.check_task(data.task)
         if isinstance(estimator, GNNEstimator):
             _check_parts(estimator, data)
     except GraphshiftError as error:

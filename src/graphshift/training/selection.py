@@ -135,7 +135,11 @@ def _hold_out(environment: Environment, seed: int) -> tuple[Environment, Environ
         order = _with_every_class(order, environment.labels.cpu(), size)
     held = torch.zeros_like(environment.mask)
     held[environment.counted[order[:size].to(held.device)]] = True
-    return environment.replace(mask=environment.mask & ~held), environment.replace(mask=held)
+    kept, y = environment.mask & ~held, environment.y
+    if y is None:
+        return environment.replace(mask=kept), environment.replace(mask=held)
+    known = y.masked_fill(~kept, torch.nan if y.is_floating_point() else -1)
+    return environment.replace(mask=kept), environment.replace(mask=held, known_y=known)
 
 
 def _with_every_class(order: torch.Tensor, labels: torch.Tensor, size: int) -> torch.Tensor:

@@ -1,0 +1,140 @@
+"""What the methods of scikit-learn share: they take nodes as rows of a table, whatever graph they are in."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from graphshift.core.hparams import hparam
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
+from graphshift.data.tasks import Task
+from graphshift.estimators.direct import DirectEstimator, DirectModel
+from graphshift.graph.sparse import Sparse
+from graphshift.methods.columns import Table, pooled, table_of, width_of
+
+Array = NDArray[Any]
+
+
+class TabularModel(DirectModel):
+    """A model of rows.
+
+    Args:
+        columns: what a row holds; see :func:`~graphshift.methods.columns.table_of`.
+        classes: those that training has, ``[present]``, in order; None in regression.
+        count: how many classes the task has.
+    """
+
+    def __init__(self, columns: str, classes: Array | None, count: int) -> None:
+        self.columns, self.classes, self.count = columns, classes, count
+        self.uses_edges = columns != "plain"
+
+    @abstractmethod
+    def rows(self, table: Table) -> Array:
+        """Probabilities of the classes that training has, ``[rows, present]``; in regression values, ``[rows]``."""
+
+    @abstractmethod
+    def own_arrays(self) -> dict[str, Array]:
+        """Its arrays beside the classes."""
+
+    def predict(self, environment: Environment) -> Array:
+        """Of every node; a class that training does not have has probability zero."""
+        found = self.rows(table_of(environment, self.columns))
+        if self.classes is None:
+            return found
+        whole = np.zeros((len(found), self.count))
+        whole[:, self.classes] = found
+        return whole
+
+    def arrays(self) -> dict[str, Array]:
+        """All of them."""
+        return self.own_arrays() | ({} if self.classes is None else {"classes": self.classes})
+
+
+@dataclass(eq=False, repr=False)
+class TabularEstimator(DirectEstimator):
+    """The hyper-parameter that these methods share.
+
+    Args:
+        columns: what a node's row holds: ``"plain"``, its features; ``"structure"``, and its place in the graph
+            (:mod:`graphshift.data.structure`); ``"neighbours"``, and the mean of its neighbours' features; ``"all"``.
+        selection, seed: as in :class:`~graphshift.estimators.direct.DirectEstimator`.
+    """
+
+    columns: Literal["plain", "structure", "neighbours", "all"] = hparam(
+        "plain",
+        search=("plain", "structure", "neighbours", "all"),
+        help="columns to learn from: x; with its place in the graph, its neighbours' mean, or both",
+    )
+
+    @abstractmethod
+    def learn_rows(self, table: Table, labels: Array, classes: Array | None, task: Task) -> TabularModel:
+        """Learns from rows. Labels are places among ``classes``, or values."""
+
+    @abstractmethod
+    def model_of_rows(self, arrays: Mapping[str, Array], width: int, classes: Array | None, task: Task) -> TabularModel:
+        """The model of these arrays, for rows of so many columns; ValueError if they do not fit."""
+
+    def learn(self, training: Sequence[Environment]) -> DirectModel:
+        """Pools the counted nodes of all training graphs."""
+        table, labels = pooled(training, self.columns)
+        task = training[0].task
+        if not task.is_classification:
+            return self.learn_rows(table, labels, None, task)
+        classes, places = np.unique(labels, return_inverse=True)
+        return self.learn_rows(table, places, classes, task)
+
+    def model_of(self, arrays: Mapping[str, Array], features: int, task: Task) -> DirectModel:
+        """Checks the classes; the rest is the method's own."""
+        classes = arrays["classes"] if task.is_classification else None
+        if classes is not None and not _are_classes(classes, task.num_classes):
+            raise ValueError(f"classes is not a rising list of classes from 0 to {task.num_classes - 1}")
+        return self.model_of_rows(arrays, width_of(features, self.columns), classes, task)
+
+    def fitting_bytes(self, data: ShiftDataset) -> dict[str, float]:
+        """The pooled table, beside that of the graph that is looked at."""
+        of_rows = [self._row_bytes(e) for e in data.train]
+        pool = sum(e.counted.numel() * size for e, size in zip(data.train, of_rows, strict=True))
+        whole = max(e.num_nodes * self._row_bytes(e) for e in data.environments)
+        return {"table": pool + whole}
+
+    def _row_bytes(self, environment: Environment) -> float:
+        """Of a row, on average: float32, and a 32-bit column for what is sparse."""
+        own, x = width_of(environment.num_features, self.columns), environment.x
+        if not isinstance(x, Sparse):
+            return 4.0 * own
+        nodes = max(environment.num_nodes, 1)
+        held, degree = x.value.numel() / nodes, environment.graph.num_edges / nodes
+        beside = min(held * degree, environment.num_features) if self.columns in ("neighbours", "all") else 0.0
+        return 8.0 * (held + beside + (8 if self.columns in ("structure", "all") else 0))
+
+
+def _are_classes(classes: Array, count: int) -> bool:
+    whole = classes.ndim == 1 and classes.size > 0 and classes.dtype.kind == "i"
+    return bool(whole and classes[0] >= 0 and classes[-1] < count and (np.diff(classes) > 0).all())
+
+
+def checked_shape(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> Array:
+    """An array of finite numbers with this shape, or a ValueError that names it."""
+    found = arrays[name]
+    if found.shape != shape or found.dtype.kind != "f" or not np.isfinite(found).all():
+        raise ValueError(f"{name} is {found.dtype} {list(found.shape)}; expected finite numbers {list(shape)}")
+    return found
+
+
+def softmax(scores: Array) -> Array:
+    """Of every row."""
+    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+    result: Array = raised / raised.sum(axis=1, keepdims=True)
+    return result
+
+
+def is_sparse(table: Table) -> bool:
+    """Whether a table is a scipy matrix."""
+    return bool(scipy.sparse.issparse(table))
