@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -37,6 +38,7 @@ class Environment:
         mask: bool ``[nodes]``.
         time: ``[nodes]`` or None.
         task: a :class:`~graphshift.data.tasks.Task`.
+        ids: what the user calls each node, ``[nodes]``, in the order of ``x``; None where nodes have no names.
 
     Duplicate edges and self-loops are removed, and a :class:`~graphshift.core.errors.GraphshiftWarning` says how many.
     Every other mistake in the data is a :class:`~graphshift.core.errors.GraphshiftError`.
@@ -45,6 +47,8 @@ class Environment:
     >>> Environment("town", data)
     Environment('town', 4 nodes, 3 edges, 3 features, 4 counted)
     """
+
+    ids: NDArray[Any] | None = None
 
     def __init__(self, name: str, data: Data, task: Task | None = None) -> None:
         self.name = str(name)
@@ -124,15 +128,17 @@ class Environment:
         return digest.hexdigest()
 
     def replace(self, **changes: Any) -> Environment:
-        """A copy with some attributes changed: ``name``, ``x``, ``graph``, ``mask``, ``time``, ``y`` or ``task``.
+        """A copy with some attributes changed: ``name``, ``x``, ``graph``, ``mask``, ``time``, ``y``, ``task``, ``ids``.
 
         Nothing is checked again.
         """
         copy = object.__new__(Environment)
-        for part in ("name", "x", "graph", "mask", "time", "y", "task"):
+        for part in ("name", "x", "graph", "mask", "time", "y", "task", "ids"):
             setattr(copy, part, changes.pop(part, getattr(self, part)))
         if changes:
             raise TypeError(f"an Environment has no {', '.join(changes)}")
+        if copy.ids is not None and len(copy.ids) != copy.num_nodes:  # other nodes, whose ids nobody said
+            copy.ids = None
         return copy
 
     def without(self, columns: Sequence[int]) -> Environment:

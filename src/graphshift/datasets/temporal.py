@@ -73,7 +73,8 @@ def subgraph(whole: Environment, nodes: Tensor, name: str, *, counted: Tensor | 
         )
     y, time = (None if part is None else part[nodes] for part in (whole.y, whole.time))
     x = _rows(whole.x, nodes) if isinstance(whole.x, Sparse) else whole.x[nodes]
-    return whole.replace(name=name, x=x, graph=_induced(whole.graph, nodes), mask=mask, y=y, time=time)
+    ids = None if whole.ids is None else whole.ids[nodes.cpu().numpy()]
+    return whole.replace(name=name, x=x, graph=_induced(whole.graph, nodes), mask=mask, y=y, time=time, ids=ids)
 
 
 def _induced(graph: Graph, nodes: Tensor) -> Graph:
