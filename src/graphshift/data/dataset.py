@@ -19,8 +19,8 @@ class ShiftDataset:
         tests: environments to report scores of. Their labels are never used for selection. Default: none.
         defaults: hyper-parameters that suit this dataset, by name. Those of one backbone or method alone go under
             ``"by_backbone"`` or ``"by_method"``, by its name. Default: none.
-        facts: what else is known of the data, such as ``{"spurious_columns": [16, 17]}``. Under ``"ids"`` are the nodes'
-            own ids in each environment, by its name; the environments get them. Default: nothing.
+        facts: what else is known of the data, such as ``{"spurious_columns": [16, 17]}``. Under ``"ids"`` are the
+            nodes' own ids in each environment, by its name; the environments get them. Default: nothing.
         target: unlabelled environments, which a method may use in training. Labels that they have are removed here, so
             that nothing can use them. Default: none.
 

@@ -128,7 +128,7 @@ class Environment:
         return digest.hexdigest()
 
     def replace(self, **changes: Any) -> Environment:
-        """A copy with some attributes changed: ``name``, ``x``, ``graph``, ``mask``, ``time``, ``y``, ``task``, ``ids``.
+        """A copy with some of this changed: ``name``, ``x``, ``graph``, ``mask``, ``time``, ``y``, ``task`` or ``ids``.
 
         Nothing is checked again.
         """

@@ -27,7 +27,7 @@ from graphshift.data.tasks import Task
 from graphshift.datasets.tables.preparation import save_preparation
 from graphshift.estimators.adaptation import Calibration, calibrated_to, parts_of, reweighted
 from graphshift.estimators.checking import checked
-from graphshift.estimators.confidence import Confidence, confidence_of
+from graphshift.estimators.confidence import confidence_of
 from graphshift.estimators.predictor import Graphs, Predictor
 from graphshift.training.batches import Batches, full_batch
 from graphshift.training.callbacks import Callback, ProgressBar
@@ -64,7 +64,6 @@ class _Fitted:
     also_: dict[str, Choice]
     prior_: Tensor
     calibrations_: dict[str, Calibration]
-    confidences_: dict[str, Confidence]
 
     method: ClassVar[str]
     label: ClassVar[str]

@@ -173,8 +173,8 @@ def thresholds_of(logits: Tensor, labels: Tensor) -> Thresholds:
     f1 = 2 * found / (found + false + ones[-1])
     kept = torch.linspace(0, last.numel() - 1, min(_POINTS, last.numel())).round().long()
     kept = torch.cat([kept, f1.argmax().view(1)]).unique()
-    counts = {"positives": int(ones[-1]), "negatives": int(labels.numel() - ones[-1])}
-    return Thresholds(*(tuple(part[kept].tolist()) for part in (between, found, false)), **counts)
+    logit, true, wrong = (tuple(part[kept].tolist()) for part in (between, found, false))
+    return Thresholds(logit, true, wrong, positives=int(ones[-1]), negatives=int(labels.numel() - ones[-1]))
 
 
 def sigmoid(logit: float) -> float:

@@ -24,8 +24,6 @@ class Ensemble(Predictor):
         members: fitted models of one task and one number of features.
     """
 
-    confidences_: dict[str, Confidence]
-
     def __init__(self, members: Sequence[Estimator]) -> None:
         if not members:
             raise GraphshiftError("an ensemble has no members; give at least one fitted model.")

@@ -54,7 +54,7 @@ def prediction_frame(
         environment: the graph; without ids nodes are numbered.
         predictions: a model's, ``[nodes]``.
         probabilities: ``[nodes, classes]``; None in regression.
-        preparation: of the user's tables, whose classes and units predictions are shown in; None shows them as they are.
+        preparation: of the user's tables, whose classes and units predictions are shown in; None leaves them.
         classes: their names.
     """
     ids = np.arange(environment.num_nodes) if environment.ids is None else environment.ids

@@ -2,9 +2,8 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, TypeAlias, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
 import pandas as pd
 import torch
@@ -24,6 +23,14 @@ from graphshift.estimators.frames import prediction_frame, prepared
 Graphs: TypeAlias = Environment | Data | Iterable[Environment | Data]
 
 
+class How(TypedDict, total=False):
+    """What :meth:`Predictor.predict` and :meth:`Predictor.score` take beside graphs."""
+
+    adapt: str | None
+    threshold: float | str | None
+    calibrated: bool
+
+
 class Predictor(ABC):
     """Predicts and scores. A subclass says what it puts out for a graph.
 
@@ -31,14 +38,14 @@ class Predictor(ABC):
         task_: what is predicted.
         n_features_in_: the width of ``x``.
         preparation_: how raw tables become graphs, if the model was fitted on tables; else None.
-        confidences_: what validation graphs said of the probabilities, by adaptation: ``""`` for none, ``"norm"``. Empty
-            without validation graphs and in regression.
+        confidences_: what validation graphs said of the probabilities, by adaptation: ``""`` for none, ``"norm"``.
+            Empty without validation graphs and in regression.
     """
 
     task_: Task
     n_features_in_: int
     preparation_: Preparation | None = None
-    confidences_: Mapping[str, Confidence] = MappingProxyType({})
+    confidences_: dict[str, Confidence]
 
     @property
     def classes_(self) -> tuple[Any, ...]:
@@ -69,15 +76,16 @@ class Predictor(ABC):
         return prepared(self.preparation_, nodes, edges, name=name, options=options)
 
     @overload
-    def predict(
-        self, graphs: Environment | Data, *, adapt: str | None = None, threshold: float | str | None = None
-    ) -> NDArray[Any]: ...
+    def predict(self, graphs: Environment | Data, **how: Unpack[How]) -> NDArray[Any]: ...
     @overload
+    def predict(self, graphs: Iterable[Environment | Data], **how: Unpack[How]) -> dict[str, NDArray[Any]]: ...
     def predict(
-        self, graphs: Iterable[Environment | Data], *, adapt: str | None = None, threshold: float | str | None = None
-    ) -> dict[str, NDArray[Any]]: ...
-    def predict(
-        self, graphs: Graphs, *, adapt: str | None = None, threshold: float | str | None = None
+        self,
+        graphs: Graphs,
+        *,
+        adapt: str | None = None,
+        threshold: float | str | None = None,
+        calibrated: bool = False,
     ) -> NDArray[Any] | dict[str, NDArray[Any]]:
         """The class (or value) of every node. One graph gives an array; several give a dict by name.
 
@@ -88,10 +96,12 @@ class Predictor(ABC):
             threshold: in binary tasks, the probability of class 1 above which it is predicted; or how to choose it on
                 the validation graphs: ``"auto"`` (largest F1), ``"recall=0.9"``, ``"precision=0.8"``, ``"fpr=0.01"``.
                 None takes the likelier class.
+            calibrated: compare a threshold that is a number with calibrated probabilities; see :meth:`predict_proba`.
         """
 
         def decide(_: Environment, output: Tensor) -> NDArray[Any]:
-            return self.task_.predictions(self._shifted(output, adapt, threshold)).numpy()
+            output = self._shifted(self._scaled(output, adapt, calibrated), adapt, threshold, calibrated=calibrated)
+            return self.task_.predictions(output).numpy()
 
         return self._each(graphs, decide, adapt, labelled=False)
 
@@ -137,6 +147,7 @@ class Predictor(ABC):
             calibrated: as in :meth:`predict_proba`. None calibrates where there were validation graphs.
             threshold: as in :meth:`predict`; a number is compared with the probabilities in the table.
         """
+        self._check_fitted()
         if calibrated is None:
             calibrated = bool(self.confidences_)
 
@@ -150,23 +161,9 @@ class Predictor(ABC):
         return pd.concat(found.values(), ignore_index=True)
 
     @overload
-    def score(
-        self,
-        graphs: Environment | Data,
-        *,
-        adapt: str | None = None,
-        threshold: float | str | None = None,
-        calibrated: bool = False,
-    ) -> float: ...
+    def score(self, graphs: Environment | Data, **how: Unpack[How]) -> float: ...
     @overload
-    def score(
-        self,
-        graphs: Iterable[Environment | Data],
-        *,
-        adapt: str | None = None,
-        threshold: float | str | None = None,
-        calibrated: bool = False,
-    ) -> dict[str, float]: ...
+    def score(self, graphs: Iterable[Environment | Data], **how: Unpack[How]) -> dict[str, float]: ...
     def score(
         self,
         graphs: Graphs,
@@ -229,14 +226,14 @@ class Predictor(ABC):
         parsed(threshold)
         if "prior" in parts_of(adapt):
             raise GraphshiftError(
-                f"threshold is {threshold!r} and adapt {adapt!r}: the threshold was chosen without the new prior, which "
-                "moves probabilities. Give a number, as 0.5, or leave one of them out."
+                f"threshold is {threshold!r} and adapt {adapt!r}: it was chosen without the new prior, which moves "
+                "probabilities. Give a number, as 0.5, or leave one of them out."
             )
         confidence = self._confidence(adapt)
         if confidence is None or confidence.thresholds is None:
             raise GraphshiftError(
-                f"threshold is {threshold!r} and there is nothing to choose it on: fit with a validation graph that has "
-                "nodes of both classes, call model.calibrate(graphs), or give a number, as 0.3."
+                f"threshold is {threshold!r} and there is nothing to choose it on: fit with a validation graph that "
+                "has nodes of both classes, call model.calibrate(graphs), or give a number, as 0.3."
             )
         return confidence.thresholds.choose(threshold) / (confidence.temperature if calibrated else 1.0)
 
