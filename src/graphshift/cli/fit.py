@@ -60,7 +60,8 @@ def fit(
         request = _request(dataset, given, option, data_dir)
     named = [request.given.get("method", "eerm"), request.given.get("backbone"), request.given.get("seed", 0)]
     named += [f"ensemble{ensemble}"] if ensemble else []
-    folder = out or Path("runs") / "-".join([request.dataset, *(str(part) for part in named if part is not None)])
+    name = request.options.get("name", request.dataset) if request.dataset == "own" else request.dataset
+    folder = out or Path("runs") / "-".join([str(name), *(str(part) for part in named if part is not None)])
     how: dict[str, Any] = {"force": force, "resume": resume, "memory_limit": limit, "progress": not json_}
     how["checkpoint_every"] = checkpoint_every
     try:
