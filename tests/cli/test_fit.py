@@ -30,6 +30,7 @@ KEYS = {
     "low_memory",
     "version",
     "selection_score",
+    "confidence",
 }
 ERM = ("fit", "planted", "--method", "erm", "-o", "nodes=60", "--epochs", 2, "--hidden", 4)
 Files = Callable[[Path], dict[str, bytes]]

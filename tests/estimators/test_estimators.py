@@ -343,9 +343,10 @@ def test_a_damaged_model_is_a_clear_error_that_names_the_file(damage: str, saved
 
 def test_what_is_no_model_folder_is_told(tmp_path: Path, saved: Path) -> None:
     (tmp_path / "text").write_text("hello")
-    with pytest.raises(GraphshiftError, match="this is a file; expected a folder"):
+    with pytest.raises(GraphshiftError, match="this is a file; expected the folder"):
         gs.load_model(tmp_path / "text")
-    for folder in (tmp_path, tmp_path / "none", tmp_path / "text" / "below"):
+    (tmp_path / "empty").mkdir()
+    for folder in (tmp_path / "empty", tmp_path / "none", tmp_path / "text" / "below"):
         with pytest.raises(GraphshiftError, match=r"there is no model\.json") as caught:
             gs.load_model(folder)
         assert str(folder) in str(caught.value)

@@ -33,6 +33,7 @@ KEYS = {
     "peak_rss_mb",
     "version",
     "selection_score",
+    "confidence",
 }
 TINY = {"epochs": 2, "hidden_channels": 4}
 

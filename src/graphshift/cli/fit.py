@@ -60,7 +60,8 @@ def fit(
         request = _request(dataset, given, option, data_dir)
     named = [request.given.get("method", "eerm"), request.given.get("backbone"), request.given.get("seed", 0)]
     named += [f"ensemble{ensemble}"] if ensemble else []
-    folder = out or Path("runs") / "-".join([request.dataset, *(str(part) for part in named if part is not None)])
+    name = request.options.get("name", request.dataset) if request.dataset == "own" else request.dataset
+    folder = out or Path("runs") / "-".join([str(name), *(str(part) for part in named if part is not None)])
     how: dict[str, Any] = {"force": force, "resume": resume, "memory_limit": limit, "progress": not json_}
     how["checkpoint_every"] = checkpoint_every
     try:
@@ -123,29 +124,50 @@ def _resumed_request(
 
 def _show(result: dict[str, Any], folder: Path) -> None:
     from graphshift.data.metrics import METRICS
+    from graphshift.estimators import METHODS
     from graphshift.report.tables import print_table, show_score
     from graphshift.training.selection import SELECTIONS
 
-    metric, tests, members = result["metric"], result["tests"], result.get("members")
-    title = f"{result['dataset']} · {result['method'].upper()} · {result['backbone']}"
+    metric, tests, members = METRICS.find(result["metric"]), result["tests"], result.get("members")
+    parts = [result["dataset"], METHODS.find(result["method"]).label, result["backbone"]]
+    title = " · ".join(str(part) for part in parts if part is not None)
+    columns = ["test environment", metric.title]
     if members is None:
-        title, beside, last = f"{title} · seed {result['seed']}", "largest class (%)", ""
-        second = {name: show_score(result["majority"].get(name), "accuracy") for name in tests}
+        title = f"{title} · seed {result['seed']}"
+        majority = {name: show_score(result["majority"].get(name), "accuracy") for name in tests}
+        second, last, beside = majority, "", "largest class (%)" if metric.largest_class else None
+        chosen = f"{result['selection']} ({metric.show(result['selection_score'])}), "
+        pace = result["seconds_per_epoch"]  # a method without epochs has none
         note = (
-            f"epoch {result['best_epoch']} by {result['selection']} ({show_score(result['selection_score'], metric)}), "
-            f"{result['seconds']:.1f} s ({result['seconds_per_epoch']:.3f} s an epoch), "
-            f"{result['peak_rss_mb'] or 0:.0f} MB (estimated {result.get('estimated_mb') or 0:.0f})"
+            (f"epoch {result['best_epoch']} by {chosen}" if pace is not None else chosen)
+            + f"{result['seconds']:.1f} s"
+            + (f" ({pace:.3f} s an epoch), " if pace is not None else ", ")
+            + f"{result['peak_rss_mb'] or 0:.0f} MB (estimated {result.get('estimated_mb') or 0:.0f})"
         )
     else:
         title, beside = f"{title} · ensemble of {result['ensemble']}", "a member alone, mean"
-        second = {name: show_score(fmean(member["tests"][name] for member in members), metric) for name in tests}
-        last = show_score(fmean(fmean(member["tests"].values()) for member in members), metric) if tests else ""
+        second = {name: metric.show(fmean(member["tests"][name] for member in members)) for name in tests}
+        last = metric.show(fmean(fmean(member["tests"].values()) for member in members)) if tests else ""
         note = f"epochs by {result['selection']}, {result['seconds']:.1f} s"
-    rows = [[name, show_score(value, metric), second[name]] for name, value in tests.items()]
+    rows = [[name, metric.show(value), second[name]] for name, value in tests.items()]
     if rows:
-        rows.append(["mean", show_score(fmean(tests.values()), metric), last])
-    print_table(title, ["test environment", METRICS.find(metric).title, beside], rows, note=note)
+        rows.append(["mean", metric.show(fmean(tests.values())), last])
+    else:  # what there is without tests
+        columns[0], rows, beside = "validation", [["mean", metric.show(result["val"]), ""]], None
+    columns += [beside] if beside else []
+    print_table(title, columns, [row[: len(columns)] for row in rows], note=note)
+    for name, found in result.get("target", {}).items():
+        print(f"target {name}: {_outlook(found)}; in {folder / 'predictions.csv'}")
     print(f"written to {folder}")
     if members is None and SELECTIONS[result["selection"]].uses_tests:
         rule = result["selection"]
         print(f"selection {rule!r} chose the epoch on the tests: an upper bound, not a result to compare with.")
+
+
+def _outlook(found: dict[str, Any]) -> str:
+    """What is predicted where nothing is labelled, in one line."""
+    if "shares" not in found:
+        return f"{found['nodes']:,} nodes, mean {found['mean']:.4g}, standard deviation {found['deviation']:.4g}"
+    largest = sorted(found["shares"].items(), key=lambda item: -item[1])
+    shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in largest[:5]) + ", …" * (len(largest) > 5)
+    return f"{found['nodes']:,} nodes, {shares}, mean confidence {found['confidence']:.2f}"

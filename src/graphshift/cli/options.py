@@ -62,7 +62,8 @@ def toml_dataset(content: dict[str, Any], path: Path) -> tuple[str, dict[str, An
     if "data" in content and name is None:
         from graphshift.datasets.tables.config import options_from_toml_table
 
-        return "own", options_from_toml_table(content.pop("data"), path.parent, where=f"{path}: [data] ")
+        found = options_from_toml_table(content.pop("data"), path.parent, where=f"{path}: [data] ")
+        return "own", {"name": path.stem, **found}  # titles and folders say whose data they are
     if not isinstance(name, str):
         raise GraphshiftError(
             f"{path}: field `dataset` is {name!r}; expected a dataset's name, or a table [data] for tables of your own."

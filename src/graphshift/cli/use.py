@@ -2,83 +2,186 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from graphshift.cli.options import DataDir, Force, Json, Options, load_dataset, refuse_existing
+from graphshift.cli.options import DataDir, Force, Json, load_dataset, pairs, refuse_existing
+from graphshift.core.errors import GraphshiftError
+
+if TYPE_CHECKING:
+    from graphshift.data.environment import Environment
+    from graphshift.estimators import Predictor
 
 Adapt = Annotated[
     str | None, Option(metavar="norm|prior|norm+prior", help="adapt the model to each graph without its labels")
 ]
 Model = Annotated[Path, Argument(metavar="MODEL", help="the folder of a model or of a run")]
-
-
-def _model_folder(model: Path) -> Path:
-    """The folder of the model itself: that of a run is inside the run's folder."""
-    single = (model / "model" / "model.json").is_file() and not (model / "ensemble.json").is_file()
-    return model / "model" if single else model
+Data = Annotated[str, Argument(metavar="DATASET|NODES", help="a dataset's name, a TOML file, or a table of nodes")]
+Edges = Annotated[Path | None, Argument(metavar="[EDGES]", help="after NODES: a table of edges")]
+Threshold = Annotated[
+    str | None,
+    Option(metavar="P|auto|recall=R", help="above which class 1 is predicted; auto, recall=, precision=, fpr= choose"),
+]
+Raw = Annotated[bool, Option("--raw", help="probabilities as they are, not calibrated on validation")]
+_OPTIONS = "an option of the dataset, as nodes=500; of tables: unknown_ids=drop, separator=;"
+TableOptions = Annotated[list[str] | None, Option("--option", "-o", metavar="NAME=VALUE", help=_OPTIONS)]
 
 
 def score(
     model: Model,
-    dataset: Annotated[str, Argument(metavar="DATASET", help="a dataset's name or a TOML file")],
+    dataset: Data,
+    edges: Edges = None,
     adapt: Adapt = None,
-    option: Options = None,
+    metric: Annotated[
+        list[str] | None, Option(metavar="NAME", help="other metrics than the task's; may be repeated")
+    ] = None,
+    per_class: Annotated[bool, Option("--per-class", help="precision, recall and F1 of each class")] = False,
+    threshold: Threshold = None,
+    raw: Raw = False,
+    option: TableOptions = None,
     data_dir: DataDir = None,
     json_: Json = False,
 ) -> None:
-    """Score a saved model on every environment of a dataset."""
+    """Score a saved model on every labelled environment of a dataset, or on tables with labels."""
     from graphshift.estimators.loading import load_model
-    from graphshift.report.tables import print_table, show_score
+    from graphshift.fitting import confidence
 
-    loaded = load_model(_model_folder(model))
-    data = load_dataset(dataset, option, data_dir)
-    roles = {role: loaded.score(getattr(data, role), adapt=adapt) for role in ("train", "val", "tests")}
+    loaded = load_model(model)
+    name, roles = _labelled(loaded, dataset, edges, option, data_dir)
+    how: Any = {"adapt": adapt, "threshold": _threshold(threshold), "calibrated": bool(loaded.confidences_) and not raw}
+    environments = [e for found in roles.values() for e in found]
+    metrics = list(dict.fromkeys(metric or [environments[0].task.metric]))
+    found = {
+        one: {role: loaded.score([confidence.with_metric(e, one) for e in own], **how) for role, own in roles.items()}
+        for one in metrics
+    }
+    classes = {e.name: confidence.per_class(loaded, e, **how) for e in environments} if per_class else {}
     if json_:
-        about = {"dataset": data.name, "metric": data.task.metric, "adapt": adapt}
-        print(json.dumps(about | roles, indent=2))
+        about: dict[str, Any] = {"dataset": name, "metric": metrics[0], "adapt": adapt}
+        about |= {"threshold": threshold} if threshold else {}
+        about |= found[metrics[0]] | ({"metrics": found} if metric else {})
+        print(json.dumps(about | ({"per_class": classes} if per_class else {}), indent=2))
         return
-    metric = data.task.metric
-    majority = {e.name: e.majority for e in data.environments}
-    rows = [
-        [role, name, show_score(value, metric), show_score(majority[name], "accuracy")]
-        for role, scores in roles.items()
-        for name, value in scores.items()
-    ]
     note = "" if adapt is None else f"adapt {adapt}: the model was adapted to each graph without its labels."
-    columns = ["role", "environment", data.task.scorer.title, "largest class (%)"]
-    print_table(f"{model} on {data.name}", columns, rows, note=note)
+    if threshold is not None:
+        note += f" Threshold {threshold}: class {loaded.classes_[-1]} is predicted above it."
+    _show(f"{model} on {name}", roles, found, classes, note.strip())
 
 
 def predict(
     model: Model,
-    dataset: Annotated[
-        str, Argument(metavar="DATASET|NODES", help="a dataset's name, a TOML file, or a table of nodes")
-    ],
-    edges: Annotated[Path | None, Argument(metavar="[EDGES]", help="after NODES: a table of edges")] = None,
+    dataset: Data,
+    edges: Edges = None,
     *,
     out: Annotated[Path, Option(metavar="FILE.csv", help="the file to write")],
+    every_node: Annotated[
+        bool, Option("--all", help="every node of every graph, not those alone that count in it")
+    ] = False,
     adapt: Adapt = None,
-    option: Options = None,
+    threshold: Threshold = None,
+    raw: Raw = False,
+    option: TableOptions = None,
     data_dir: DataDir = None,
     force: Force = False,
     json_: Json = False,
 ) -> None:
-    """Write a prediction for every node as CSV, for a dataset or for new tables with the same columns."""
+    """Write predictions as CSV, for a dataset or for new tables with the columns of the training tables."""
     from graphshift.estimators.loading import load_model
-    from graphshift.fitting.predictions import prediction_table, table_predictions, write_table
+    from graphshift.fitting.predictions import prediction_table, write_table
 
     refuse_existing(out, force)
-    folder = _model_folder(model)
-    loaded = load_model(folder)
-    if edges is not None:
-        table = table_predictions(loaded, folder, Path(dataset), edges, adapt=adapt)
+    loaded = load_model(model)
+    how: Any = {"adapt": adapt, "threshold": _threshold(threshold), "calibrated": False if raw else None}
+    if _are_tables(dataset, edges):
+        table = loaded.predict_frame(_prepared(loaded, dataset, edges, option, data_dir), **how)
     else:
-        table = prediction_table(loaded, load_dataset(dataset, option, data_dir), adapt=adapt)
+        table = prediction_table(loaded, load_dataset(dataset, option, data_dir), every_node=every_node, **how)
     write_table(table, out)
     count = len(table)
     print(json.dumps({"written": str(out), "nodes": count}) if json_ else f"{count:,} predictions written to {out}")
+
+
+def _are_tables(dataset: str, edges: Path | None) -> bool:
+    """Whether two tables are given; one alone is refused."""
+    if edges is None and Path(dataset).suffix.lower() in (".csv", ".tsv", ".parquet"):
+        raise GraphshiftError(f"{dataset}: a table of edges is missing; give it after the table of nodes.")
+    return edges is not None
+
+
+def _prepared(
+    model: "Predictor", nodes: str, edges: Path | None, option: list[str] | None, data_dir: Path | None
+) -> "Environment":
+    """The graph of two tables, named after the file of nodes."""
+    assert edges is not None
+    if data_dir is not None:
+        raise GraphshiftError(f"--data-dir: {nodes} is a table, not a dataset; leave it out.")
+    options = pairs(option, "--option")
+    if "name" in options:
+        raise GraphshiftError("--option name: tables are named after their file; leave it out.")
+    return model.prepare(Path(nodes), edges, name=Path(nodes).stem, **options)
+
+
+def _labelled(
+    model: "Predictor", dataset: str, edges: Path | None, option: list[str] | None, data_dir: Path | None
+) -> tuple[str, "dict[str, list[Environment]]"]:
+    """The name of what is scored, and its environments that have labels, by role."""
+    from graphshift.fitting.predictions import check_preparation
+
+    if not _are_tables(dataset, edges):
+        data = load_dataset(dataset, option, data_dir)
+        check_preparation(model, data)
+        return data.name, {role: list(data.roles[role]) for role in ("train", "val", "tests")}
+    environment = _prepared(model, dataset, edges, option, data_dir)
+    if environment.y is None:
+        assert model.preparation_ is not None
+        label = model.preparation_.label.name
+        raise GraphshiftError(
+            f"{dataset}: no node has a label in column {label!r}, so nothing can be scored; use `graphshift predict`."
+        )
+    return dataset, {"tables": [environment]}
+
+
+def _threshold(text: str | None) -> float | str | None:
+    """A number, or the name of a rule."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def _show(
+    title: str,
+    roles: "dict[str, list[Environment]]",
+    found: dict[str, dict[str, dict[str, float]]],
+    classes: dict[str, dict[str, dict[str, float]]],
+    note: str,
+) -> None:
+    from graphshift.data.metrics import METRICS
+    from graphshift.report.tables import print_table, show_score
+
+    beside = any(METRICS.find(metric).largest_class for metric in found)
+    rows: list[list[Any]] = []
+    for role, environments in roles.items():
+        for e in environments:
+            row = [role, e.name, *(show_score(scores[role][e.name], metric) for metric, scores in found.items())]
+            rows.append([*row, show_score(e.majority, "accuracy")] if beside else row)
+    columns = ["role", "environment", *(METRICS.find(metric).title for metric in found)]
+    print_table(title, columns + ["largest class (%)"] * beside, rows, note="" if classes else note)
+    if classes:
+        rows = [
+            [
+                e,
+                name,
+                *(show_score(one[part], "f1") for part in ("precision", "recall", "f1")),
+                one["nodes"],
+                one["predicted"],
+            ]
+            for e, own in classes.items()
+            for name, one in own.items()
+        ]
+        heads = ["environment", "class", "precision (%)", "recall (%)", "F1 (%)", "nodes", "predicted"]
+        print_table("By class", heads, rows, note=note)
 
 
 def init(

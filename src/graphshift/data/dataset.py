@@ -19,7 +19,8 @@ class ShiftDataset:
         tests: environments to report scores of. Their labels are never used for selection. Default: none.
         defaults: hyper-parameters that suit this dataset, by name. Those of one backbone or method alone go under
             ``"by_backbone"`` or ``"by_method"``, by its name. Default: none.
-        facts: what else is known of the data, such as ``{"spurious_columns": [16, 17]}``. Default: nothing.
+        facts: what else is known of the data, such as ``{"spurious_columns": [16, 17]}``. Under ``"ids"`` are the
+            nodes' own ids in each environment, by its name; the environments get them. Default: nothing.
         target: unlabelled environments, which a method may use in training. Labels that they have are removed here, so
             that nothing can use them. Default: none.
 
@@ -43,9 +44,11 @@ class ShiftDataset:
     target: Sequence[Environment] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        for role in ("train", "val", "tests"):
-            object.__setattr__(self, role, tuple(getattr(self, role)))
-        object.__setattr__(self, "target", tuple(e if e.y is None else e.replace(y=None) for e in self.target))
+        ids = self.facts.get("ids", {})
+        for role in ("train", "val", "tests", "target"):
+            found = [e if e.y is None or role != "target" else e.replace(y=None) for e in getattr(self, role)]
+            named = [e.replace(ids=ids[e.name]) if e.ids is None and e.name in ids else e for e in found]
+            object.__setattr__(self, role, tuple(named))
         check_together(self.train, [*self.val, *self.tests], self.target, where=f"dataset {self.name!r}")
 
     @property

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -41,6 +42,7 @@ class Environment:
             -1, or NaN in regression, for the others. Datasets whose graphs hold training nodes beside the counted ones
             set it: masks in one graph, and splits by time.
         task: a :class:`~graphshift.data.tasks.Task`.
+        ids: what the user calls each node, ``[nodes]``, in the order of ``x``; None where nodes have no names.
 
     Duplicate edges and self-loops are removed, and a :class:`~graphshift.core.errors.GraphshiftWarning` says how many.
     Every other mistake in the data is a :class:`~graphshift.core.errors.GraphshiftError`.
@@ -49,6 +51,8 @@ class Environment:
     >>> Environment("town", data)
     Environment('town', 4 nodes, 3 edges, 3 features, 4 counted)
     """
+
+    ids: NDArray[Any] | None = None
 
     def __init__(self, name: str, data: Data, task: Task | None = None) -> None:
         self.name = str(name)
@@ -132,13 +136,15 @@ class Environment:
         """A copy with some attributes changed; nothing is checked again.
 
         Args:
-            changes: any of ``name``, ``x``, ``graph``, ``mask``, ``time``, ``known_y``, ``y``, ``task``.
+            changes: any of ``name``, ``x``, ``graph``, ``mask``, ``time``, ``known_y``, ``y``, ``task``, ``ids``.
         """
         copy = object.__new__(Environment)
-        for part in ("name", "x", "graph", "mask", "time", "known_y", "y", "task"):
+        for part in ("name", "x", "graph", "mask", "time", "known_y", "y", "task", "ids"):
             setattr(copy, part, changes.pop(part, getattr(self, part)))
         if changes:
             raise TypeError(f"an Environment has no {', '.join(changes)}")
+        if copy.ids is not None and len(copy.ids) != copy.num_nodes:  # other nodes, whose ids nobody said
+            copy.ids = None
         return copy
 
     def without(self, columns: Sequence[int]) -> Environment:

@@ -43,7 +43,7 @@ class Task:
             raise GraphshiftError(f"task: kind is {self.kind!r}; {expected_one_of(self.kind, list(_DEFAULT_METRIC))}")
         if not self.metric:
             object.__setattr__(self, "metric", _DEFAULT_METRIC[self.kind])
-        metric = METRICS[self.metric] if self.metric in METRICS else None
+        metric = METRICS.get(self.metric)
         if metric is None or self.kind not in metric.kinds:
             fitting = [name for name, one in METRICS.items() if self.kind in one.kinds]
             expected = expected_one_of(self.metric, fitting)

@@ -92,7 +92,8 @@ def subgraph(whole: Environment, nodes: Tensor, name: str, *, counted: Tensor | 
     optional = {name: getattr(whole, name) for name in ("y", "time", "known_y")}
     kept = {name: None if part is None else part[nodes] for name, part in optional.items()}
     x = _rows(whole.x, nodes) if isinstance(whole.x, Sparse) else whole.x[nodes]
-    return whole.replace(name=name, x=x, graph=_induced(whole.graph, nodes), mask=mask, **kept)
+    ids = None if whole.ids is None else whole.ids[nodes.cpu().numpy()]
+    return whole.replace(name=name, x=x, graph=_induced(whole.graph, nodes), mask=mask, ids=ids, **kept)
 
 
 def _induced(graph: Graph, nodes: Tensor) -> Graph:

@@ -75,20 +75,22 @@ class Calibration:
         tensors = {n: torch.tensor(note[n], dtype=torch.float64) for n in ("prior", "confusion", "nodes")}
         return cls(temperature=float(note["temperature"]), error=float(note["error"]), **tensors)
 
-    def prior_on(self, scores: Tensor) -> tuple[Tensor, str | None]:
+    def prior_on(self, scores: Tensor, names: Sequence[Any] | None = None) -> tuple[Tensor, str | None]:
         """The class prior of unlabelled nodes, and why it cannot be trusted; None if it can.
 
         Two estimates are made, which agree if nothing but the prior has changed: the one of largest likelihood (see
         :func:`estimated_prior`), and the one that makes the mean prediction what the confusion matrix says it should
-        be (Lipton et al., 2018). Where they contradict each other, something else has shifted too.
+        be (Lipton et al., 2018). Where they contradict each other, something else has shifted too. ``names`` are the
+        classes' names for the reason; None numbers them.
         """
         probabilities = self.probabilities(scores)
         found, converged = estimated_prior(probabilities, self.prior)
+        names = range(self.prior.numel()) if names is None else names
         if float(self.nodes.min()) < _FEWEST:
             which, count = int(self.nodes.argmin()), int(self.nodes.min())
-            return found, f"class {which} has {count} labelled nodes to calibrate on, fewer than {_FEWEST}"
+            return found, f"class {names[which]} has {count} labelled nodes to calibrate on, fewer than {_FEWEST}"
         if not float(self.prior.min()):
-            return found, f"class {int(self.prior.argmin())} is not in training"
+            return found, f"class {names[int(self.prior.argmin())]} is not in training"
         if (least := float(torch.linalg.svdvals(self.confusion)[-1])) < _LEAST_SINGULAR:
             return found, f"the model hardly tells some classes apart (smallest singular value {least:.2g})"
         if self.error > _FURTHEST:

@@ -24,8 +24,10 @@ from graphshift.core.storage import write_json, write_tensors
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment, as_environments, check_together
 from graphshift.data.tasks import Task
+from graphshift.datasets.tables.preparation import save_preparation
 from graphshift.estimators.adaptation import Calibration, calibrated_to, parts_of, reweighted
 from graphshift.estimators.checking import checked
+from graphshift.estimators.confidence import confidence_of
 from graphshift.estimators.predictor import Graphs, Predictor
 from graphshift.training.batches import Batches, full_batch
 from graphshift.training.callbacks import Callback, ProgressBar
@@ -100,6 +102,8 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         also_: what further rules chose in the same training, by name.
         prior_: shares of the classes in training; empty in regression.
         calibrations_: what ``adapt="prior"`` needs; see :meth:`calibrate`.
+        confidences_: what calibrated probabilities and thresholds need; see :meth:`calibrate`.
+        preparation_: how raw tables become graphs, if the model was fitted on a dataset of tables; else None.
     """
 
     uses_backbone: ClassVar[bool] = False
@@ -192,6 +196,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         """
         defaults: Mapping[str, Any] = {}
         also = list(also)
+        preparation = train.facts.get("preparation") if isinstance(train, ShiftDataset) else None
         if isinstance(train, ShiftDataset):
             if val or tests:
                 raise GraphshiftError("fit: a ShiftDataset has its own val and tests; leave these arguments out.")
@@ -215,7 +220,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         self.task_, self.n_features_in_ = roles.train[0].task, training[0].num_features
         self.settings_, self.best_epoch_, self.best_score_ = chosen.settings(), result.best.epoch, result.best.score
         self.history_, self.seconds_, self.also_ = result.history, result.seconds, result.also
-        self.prior_ = _shares(training, self.task_)
+        self.prior_, self.preparation_ = _shares(training, self.task_), preparation
         # Held-out nodes of the training graphs are what `id_val` may look at; validation graphs are not.
         self.calibrate(selection.environments if chosen.selection == "id_val" else roles.val)
         return self
@@ -272,13 +277,15 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         return False
 
     def calibrate(self, graphs: Graphs) -> None:
-        """Fits a temperature to labelled graphs that the model was not trained on: ``adapt="prior"`` needs it.
+        """Learns from labelled graphs that the model was not trained on how sure it may be.
+
+        ``adapt="prior"``, calibrated probabilities and thresholds need it.
 
         ``fit`` does this on the validation graphs, or on the training nodes that were held out.
         """
         check_is_fitted(self, "task_")
         environments = as_environments(graphs, self.task_) if self.task_.is_classification else []
-        self.calibrations_ = {}
+        self.calibrations_, self.confidences_ = {}, {}
         modes = ["", *(["norm"] if self.has_batch_norm else [])]
         for mode in modes if environments else ():
             scores, labels = [], []
@@ -288,6 +295,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
                 scores.append(self.task_.class_scores(output)[environment.counted.cpu()])
                 labels.append(environment.labels.cpu())
             self.calibrations_[mode] = calibrated_to(scores, labels, self.prior_)
+            self.confidences_[mode] = confidence_of(scores, labels, binary=self.task_.kind == "binary")
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes ``model.json`` and ``weights.safetensors``: all that :func:`load_model` needs.
@@ -309,7 +317,10 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         note |= {"task": dataclasses.asdict(self.task_), "features": self.n_features_in_}
         note |= {"best_epoch": self.best_epoch_, "best_score": self.best_score_, "seconds": self.seconds_}
         calibrations = {mode: found.to_json() for mode, found in self.calibrations_.items()}
-        write_json(folder / "model.json", note | {"prior": self.prior_.tolist(), "calibrations": calibrations})
+        confidences = {mode: found.to_json() for mode, found in self.confidences_.items()}
+        note |= {"prior": self.prior_.tolist(), "calibrations": calibrations, "confidences": confidences}
+        write_json(folder / "model.json", note)
+        save_preparation(folder, self.preparation_, overwrite=overwrite)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "task_")
@@ -345,7 +356,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
             return output
         calibration = self.calibrations_["norm" if "norm" in parts else ""]
         scores = self.task_.class_scores(output)
-        prior, unsafe = calibration.prior_on(scores[environment.counted.cpu()])
+        prior, unsafe = calibration.prior_on(scores[environment.counted.cpu()], self.classes_)
         if unsafe is not None:
             message = f"environment {environment.name!r}: the class prior was left as it is: {unsafe}."
             warnings.warn(message, GraphshiftWarning, stacklevel=4)

@@ -1,6 +1,6 @@
 """Deep ensembles (Lakshminarayanan et al., NeurIPS 2017): models that differ in their seed, averaged."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -9,9 +9,12 @@ from torch import Tensor
 from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.storage import write_json
-from graphshift.data.environment import Environment
+from graphshift.data.environment import Environment, as_environments
+from graphshift.datasets.tables.preparation import save_preparation
+from graphshift.estimators.adaptation import parts_of
 from graphshift.estimators.base import FORMAT, Estimator, refuse_occupied
-from graphshift.estimators.predictor import Predictor
+from graphshift.estimators.confidence import Confidence, confidence_of
+from graphshift.estimators.predictor import Graphs, Predictor
 
 
 class Ensemble(Predictor):
@@ -32,6 +35,24 @@ class Ensemble(Predictor):
             message = "the members of an ensemble differ in task or number of features; they cannot be averaged."
             raise GraphshiftError(message)
         ((self.task_, self.n_features_in_),) = shapes
+        self.preparation_, self.confidences_ = self.members[0].preparation_, {}
+
+    def calibrate(self, graphs: Graphs) -> None:
+        """Learns from labelled graphs that no member was trained on how sure the mean may be.
+
+        Calibrated probabilities and thresholds need it.
+        """
+        environments = as_environments(graphs, self.task_) if self.task_.is_classification else []
+        modes = ["", *(["norm"] if all("norm" in member.confidences_ for member in self.members) else [])]
+        self.confidences_ = {}
+        for mode in modes if environments else ():
+            scores, labels = [], []
+            for environment in environments:
+                self._check_width(environment)
+                output = self._output(environment, parts_of(mode or None))
+                scores.append(self.task_.class_scores(output)[environment.counted.cpu()])
+                labels.append(environment.labels.cpu())
+            self.confidences_[mode] = confidence_of(scores, labels, binary=self.task_.kind == "binary")
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes ``ensemble.json`` and a folder for each member; the arguments are :meth:`Estimator.save`'s."""
@@ -40,7 +61,8 @@ class Ensemble(Predictor):
         refuse_occupied(folder, overwrite=overwrite)
         for name, member in zip(names, self.members, strict=True):
             member.save(folder / name / "model", overwrite=overwrite)
-        note_ensemble(folder, len(names))
+        note_ensemble(folder, len(names), self.confidences_)
+        save_preparation(folder, self.preparation_, overwrite=overwrite)
         for name in ("model.json", "weights.safetensors"):
             (folder / name).unlink(missing_ok=True)
 
@@ -60,6 +82,8 @@ class Ensemble(Predictor):
         return self.task_.output_of(mean) if self.task_.is_classification else mean.unsqueeze(1)
 
 
-def note_ensemble(folder: Path, members: int) -> None:
+def note_ensemble(folder: Path, members: int, confidences: Mapping[str, Confidence] | None = None) -> None:
     """Marks a folder as an ensemble of the models in ``member-1/model`` and so on."""
-    write_json(folder / "ensemble.json", {"format": FORMAT, "graphshift": __version__, "members": members})
+    found = {mode: one.to_json() for mode, one in (confidences or {}).items()}
+    note = {"format": FORMAT, "graphshift": __version__, "members": members, "confidences": found}
+    write_json(folder / "ensemble.json", note)

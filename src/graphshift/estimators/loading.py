@@ -10,30 +10,39 @@ from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.storage import read_json, read_tensors
 from graphshift.data.tasks import Task
+from graphshift.datasets.tables.preparation import load_preparation
 from graphshift.estimators.adaptation import Calibration
 from graphshift.estimators.base import FORMAT, Estimator
+from graphshift.estimators.confidence import Confidence
 from graphshift.estimators.ensemble import Ensemble
 from graphshift.estimators.settings import recorded_estimator
 
 
 def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Estimator | Ensemble:
-    """Loads what :meth:`Estimator.save` or :meth:`Ensemble.save` wrote. Nothing in the folder is ever executed.
+    """Loads what :meth:`Estimator.save`, :meth:`Ensemble.save` or ``graphshift fit`` wrote. Nothing is ever executed.
 
     Args:
-        folder: the model's folder.
+        folder: the model's folder, or that of a run, whose model is in ``model/``.
         backbone: a module of the class that was trained, if the model was trained with a module of your own.
     """
     folder = Path(folder)
     if (folder / "ensemble.json").is_file():
         note = _note(folder / "ensemble.json")
-        return Ensemble([_load(folder / f"member-{i + 1}" / "model", backbone) for i in range(int(note["members"]))])
-    return _load(folder, backbone)
+        members = [_load(folder / f"member-{i + 1}" / "model", backbone) for i in range(int(note["members"]))]
+        ensemble = Ensemble(members)
+        ensemble.confidences_ = _confidences(note, folder / "ensemble.json")
+        ensemble.preparation_ = load_preparation(folder) or ensemble.preparation_
+        return ensemble
+    of_run = not (folder / "model.json").is_file() and (folder / "model" / "model.json").is_file()
+    return _load(folder / "model" if of_run else folder, backbone)
 
 
 def _load(folder: Path, backbone: nn.Module | None) -> Estimator:
     if not (folder / "model.json").is_file():
         found = "this is a file" if folder.is_file() else "there is no model.json"
-        raise GraphshiftError(f"{folder}: {found}; expected a folder that a model was saved in.")
+        if (folder / "config.json").is_file():
+            found = "this run is not finished, so it has no model yet"
+        raise GraphshiftError(f"{folder}: {found}; expected the folder of a model or of a finished run.")
     note = _note(folder / "model.json")
     try:
         model = recorded_estimator(note["settings"], where=f"{folder / 'model.json'}: ")
@@ -64,7 +73,17 @@ def _load(folder: Path, backbone: nn.Module | None) -> Estimator:
     model.task_, model.n_features_in_ = task, features
     model.settings_ = model.settings()
     model.history_, model.prior_, model.calibrations_ = [], prior, calibrations
+    model.confidences_ = _confidences(note, folder / "model.json")
+    model.preparation_ = load_preparation(folder)
     return model
+
+
+def _confidences(note: dict[str, Any], path: Path) -> dict[str, Confidence]:
+    """What the validation graphs said; models of earlier versions do not have it."""
+    try:
+        return {mode: Confidence.from_json(one) for mode, one in note.get("confidences", {}).items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise GraphshiftError(f"{path}: field `confidences` is wrong ({error}): damaged.") from None
 
 
 def _note(path: Path) -> dict[str, Any]:

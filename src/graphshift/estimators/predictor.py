@@ -1,9 +1,11 @@
 """What everything that predicts shares: one graph or several in, arrays or scores out."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -12,51 +14,172 @@ from torch_geometric.data import Data
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment, as_environments
 from graphshift.data.tasks import Task
+from graphshift.datasets.tables.files import Source
+from graphshift.datasets.tables.preparation import Preparation
+from graphshift.estimators.adaptation import parts_of
+from graphshift.estimators.confidence import Confidence, parsed
+from graphshift.estimators.frames import prediction_frame, prepared
 
 Graphs: TypeAlias = Environment | Data | Iterable[Environment | Data]
 
 
+class How(TypedDict, total=False):
+    """What :meth:`Predictor.predict` and :meth:`Predictor.score` take beside graphs."""
+
+    adapt: str | None
+    threshold: float | str | None
+    calibrated: bool
+
+
 class Predictor(ABC):
-    """Predicts and scores. A subclass says what it puts out for a graph."""
+    """Predicts and scores. A subclass says what it puts out for a graph.
+
+    Attributes:
+        task_: what is predicted.
+        n_features_in_: the width of ``x``.
+        preparation_: how raw tables become graphs, if the model was fitted on tables; else None.
+        confidences_: what validation graphs said of the probabilities, by adaptation: ``""`` for none, ``"norm"``.
+            Empty without validation graphs and in regression.
+    """
 
     task_: Task
     n_features_in_: int
+    preparation_: Preparation | None = None
+    confidences_: dict[str, Confidence]
+
+    @property
+    def classes_(self) -> tuple[Any, ...]:
+        """The classes by the names that the user's tables give them; else 0, 1, …; empty in regression."""
+        return tuple(range(self.task_.num_classes)) if self.preparation_ is None else self.preparation_.label.classes
+
+    def prepare(self, nodes: Source, edges: Source, *, name: str = "graph", **options: Any) -> Environment:
+        """Turns raw tables, like those that the model was fitted on, into a graph that it predicts and scores.
+
+        Labels are not needed. Where there are some, the nodes that have one count, so that ``score`` works.
+
+        Args:
+            nodes: a path to CSV or Parquet, or a pandas frame, with the columns that training had; words that training
+                never saw are fine.
+            edges: the same with one row for each edge.
+            name: of the environment.
+            options: ``unknown_ids="drop"`` leaves out edges whose ends are not among the nodes. What differs from the
+                training tables in how they are laid out: ``id``, ``source``, ``target``, ``separator``, ``missing`` …
+
+        Returns:
+            The environment; its ``ids`` are the nodes' ids in the order of the table.
+        """
+        if self.preparation_ is None:
+            what = "these tables" if isinstance(nodes, pd.DataFrame) else str(nodes)
+            raise GraphshiftError(
+                f"the model was not trained on tables, so it cannot read {what}; give graphs, or a dataset's name."
+            )
+        return prepared(self.preparation_, nodes, edges, name=name, options=options)
 
     @overload
-    def predict(self, graphs: Environment | Data, *, adapt: str | None = None) -> NDArray[Any]: ...
+    def predict(self, graphs: Environment | Data, **how: Unpack[How]) -> NDArray[Any]: ...
     @overload
-    def predict(self, graphs: Iterable[Environment | Data], *, adapt: str | None = None) -> dict[str, NDArray[Any]]: ...
-    def predict(self, graphs: Graphs, *, adapt: str | None = None) -> NDArray[Any] | dict[str, NDArray[Any]]:
+    def predict(self, graphs: Iterable[Environment | Data], **how: Unpack[How]) -> dict[str, NDArray[Any]]: ...
+    def predict(
+        self,
+        graphs: Graphs,
+        *,
+        adapt: str | None = None,
+        threshold: float | str | None = None,
+        calibrated: bool = False,
+    ) -> NDArray[Any] | dict[str, NDArray[Any]]:
         """The class (or value) of every node. One graph gives an array; several give a dict by name.
 
         Args:
             graphs: labels are not needed, and never looked at.
             adapt: what the model may learn from each graph before it predicts it:
                 ``"norm"``, ``"prior"`` (see :data:`graphshift.estimators.adaptation.ADAPTATIONS`) or ``"norm+prior"``.
+            threshold: in binary tasks, the probability of class 1 above which it is predicted; or how to choose it on
+                the validation graphs: ``"auto"`` (largest F1), ``"recall=0.9"``, ``"precision=0.8"``, ``"fpr=0.01"``.
+                None takes the likelier class.
+            calibrated: compare a threshold that is a number with calibrated probabilities; see :meth:`predict_proba`.
         """
-        return self._each(graphs, lambda _, output: self.task_.predictions(output).numpy(), adapt, labelled=False)
 
-    def predict_proba(self, graphs: Graphs, *, adapt: str | None = None) -> NDArray[Any] | dict[str, NDArray[Any]]:
+        def decide(_: Environment, output: Tensor) -> NDArray[Any]:
+            output = self._shifted(self._scaled(output, adapt, calibrated), adapt, threshold, calibrated=calibrated)
+            return self.task_.predictions(output).numpy()
+
+        return self._each(graphs, decide, adapt, labelled=False)
+
+    def predict_proba(
+        self, graphs: Graphs, *, adapt: str | None = None, calibrated: bool = False
+    ) -> NDArray[Any] | dict[str, NDArray[Any]]:
         """Class probabilities of every node, ``[nodes, classes]``; several graphs give a dict by name.
 
         Args:
             graphs, adapt: as in :meth:`predict`.
+            calibrated: divide the outputs by the temperature that was fitted to the validation graphs. Classes keep
+                their order. With ``adapt="prior"`` probabilities stay as the prior was estimated with them.
         """
         self._check_fitted()
         if not self.task_.is_classification:
             raise GraphshiftError("predict_proba: a regression model has no probabilities; use predict.")
-        return self._each(graphs, lambda _, output: self.task_.probabilities(output).numpy(), adapt, labelled=False)
+        if calibrated and not self.confidences_:
+            raise GraphshiftError(
+                "calibrated is True and the model is not calibrated: fit it with a validation graph or selection "
+                "'id_val', or call model.calibrate(graphs) with labelled graphs."
+            )
+
+        def probabilities(_: Environment, output: Tensor) -> NDArray[Any]:
+            return self.task_.probabilities(self._scaled(output, adapt, calibrated)).numpy()
+
+        return self._each(graphs, probabilities, adapt, labelled=False)
+
+    def predict_frame(
+        self,
+        graphs: Graphs,
+        *,
+        adapt: str | None = None,
+        calibrated: bool | None = None,
+        threshold: float | str | None = None,
+    ) -> pd.DataFrame:
+        """Predictions as a table: one row for each node of each graph, in their order.
+
+        The columns are ``id`` (the user's own, or the node's number), ``environment``, ``prediction`` (the class by its
+        name, or the value in the user's unit) and, for classes, ``p(NAME)``: the probability of each.
+
+        Args:
+            graphs, adapt: as in :meth:`predict`.
+            calibrated: as in :meth:`predict_proba`. None calibrates where there were validation graphs.
+            threshold: as in :meth:`predict`; a number is compared with the probabilities in the table.
+        """
+        self._check_fitted()
+        if calibrated is None:
+            calibrated = bool(self.confidences_)
+
+        def frame(environment: Environment, output: Tensor) -> pd.DataFrame:
+            output = self._scaled(output, adapt, calibrated)
+            decided = self.task_.predictions(self._shifted(output, adapt, threshold, calibrated=calibrated))
+            probabilities = self.task_.probabilities(output).numpy() if self.task_.is_classification else None
+            return prediction_frame(environment, decided.numpy(), probabilities, self.preparation_, self.classes_)
+
+        found = self._each([graphs] if isinstance(graphs, Environment | Data) else graphs, frame, adapt, labelled=False)
+        return pd.concat(found.values(), ignore_index=True)
 
     @overload
-    def score(self, graphs: Environment | Data, *, adapt: str | None = None) -> float: ...
+    def score(self, graphs: Environment | Data, **how: Unpack[How]) -> float: ...
     @overload
-    def score(self, graphs: Iterable[Environment | Data], *, adapt: str | None = None) -> dict[str, float]: ...
-    def score(self, graphs: Graphs, *, adapt: str | None = None) -> float | dict[str, float]:
+    def score(self, graphs: Iterable[Environment | Data], **how: Unpack[How]) -> dict[str, float]: ...
+    def score(
+        self,
+        graphs: Graphs,
+        *,
+        adapt: str | None = None,
+        threshold: float | str | None = None,
+        calibrated: bool = False,
+    ) -> float | dict[str, float]:
         """The task's metric over the counted nodes. One graph gives a number; several give a dict by name.
 
         Args:
             graphs: with labels.
-            adapt: as in :meth:`predict`.
+            adapt, threshold: as in :meth:`predict`. A threshold moves the probabilities so that they cross one half
+                there: metrics of predicted classes follow, metrics of the order of nodes stay as they are.
+            calibrated: as in :meth:`predict_proba`; it matters to the calibration error, and to a threshold that is a
+                number.
         """
 
         def measure(environment: Environment, output: Tensor) -> float:
@@ -71,9 +194,48 @@ class Predictor(ABC):
                     f"environment {environment.name!r}: the model predicts NaN or infinite values, so it has no score; "
                     "train it with a lower learning rate, or scale the columns of `x`."
                 )
-            return environment.score(output)
+            output = self._scaled(output, adapt, calibrated)
+            return environment.score(self._shifted(output, adapt, threshold, calibrated=calibrated))
 
         return self._each(graphs, measure, adapt)
+
+    def _confidence(self, adapt: str | None) -> Confidence | None:
+        return self.confidences_.get("norm" if "norm" in parts_of(adapt) else "")
+
+    def _scaled(self, output: Tensor, adapt: str | None, calibrated: bool) -> Tensor:
+        """The output over the temperature. Adapted to a prior, it has a temperature already."""
+        confidence = self._confidence(adapt) if calibrated and "prior" not in parts_of(adapt) else None
+        return output if confidence is None else output / confidence.temperature
+
+    def _shifted(
+        self, output: Tensor, adapt: str | None, threshold: float | str | None, *, calibrated: bool = False
+    ) -> Tensor:
+        """The output moved so that class 1 is predicted above the threshold."""
+        if threshold is None:
+            return output
+        if self.task_.kind != "binary":
+            raise GraphshiftError(f"threshold is {threshold!r} and the task is {self.task_.kind}; only binary has one.")
+        return output - self._logit(threshold, adapt, calibrated)
+
+    def _logit(self, threshold: float | str, adapt: str | None, calibrated: bool) -> float:
+        """A threshold, or what a rule chooses on validation, in the outputs that it is compared with."""
+        if not isinstance(threshold, str):
+            if not 0 < threshold < 1:
+                raise GraphshiftError(f"threshold is {threshold!r}; expected a probability between 0 and 1.")
+            return math.log(threshold / (1 - threshold))
+        parsed(threshold)
+        if "prior" in parts_of(adapt):
+            raise GraphshiftError(
+                f"threshold is {threshold!r} and adapt {adapt!r}: it was chosen without the new prior, which moves "
+                "probabilities. Give a number, as 0.5, or leave one of them out."
+            )
+        confidence = self._confidence(adapt)
+        if confidence is None or confidence.thresholds is None:
+            raise GraphshiftError(
+                f"threshold is {threshold!r} and there is nothing to choose it on: fit with a validation graph that "
+                "has nodes of both classes, call model.calibrate(graphs), or give a number, as 0.3."
+            )
+        return confidence.thresholds.choose(threshold) / (confidence.temperature if calibrated else 1.0)
 
     @abstractmethod
     def _check_fitted(self) -> None:

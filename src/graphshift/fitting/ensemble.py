@@ -9,7 +9,7 @@ from graphshift.core.storage import write_json
 from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets import load
 from graphshift.estimators import make_estimator
-from graphshift.estimators.ensemble import note_ensemble
+from graphshift.estimators.ensemble import Ensemble, note_ensemble
 from graphshift.estimators.loading import load_model
 from graphshift.fitting.fit import (
     FitRequest,
@@ -19,6 +19,7 @@ from graphshift.fitting.fit import (
     mean_and_tests,
     peak_rss_mb,
     run_folder,
+    write_predictions,
 )
 
 #: What the result of an ensemble takes from its first member's.
@@ -80,6 +81,10 @@ def _finish(folder: Path, data: ShiftDataset, results: list[dict[str, Any]]) -> 
     if (preparation := data.facts.get("preparation")) is not None:
         preparation.save(folder)
     ensemble = load_model(folder)
+    assert isinstance(ensemble, Ensemble)
+    ensemble.calibrate(data.val)
+    note_ensemble(folder, len(results), ensemble.confidences_)
+    write_predictions(ensemble, data, folder)
     seconds = sum(r["seconds"] for r in results)
     result = {name: results[0][name] for name in _SHARED} | {"seconds": seconds, "ensemble": len(results)}
     result |= mean_and_tests(ensemble, data)

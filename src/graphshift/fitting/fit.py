@@ -17,13 +17,23 @@ from graphshift.core.storage import read_json, write_json
 from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets import load
 from graphshift.estimators import Estimator, Predictor, make_estimator
+from graphshift.fitting.confidence import assurance, outlook
 from graphshift.fitting.memory.advice import advice, show_size
 from graphshift.fitting.memory.estimating import Estimate, estimate
 from graphshift.fitting.memory.machine import available_bytes, give_back_freed, resident_bytes
+from graphshift.fitting.predictions import prediction_table, write_table
 from graphshift.training.run import Run
 
 #: All that a run or an ensemble writes beside ``config.json`` and the members' folders.
-_FILES = ("history.jsonl", "checkpoint.safetensors", "result.json", "model", "ensemble.json", "preparation.json")
+_FILES = (
+    "history.jsonl",
+    "checkpoint.safetensors",
+    "result.json",
+    "model",
+    "ensemble.json",
+    "preparation.json",
+    "predictions.csv",
+)
 
 
 @dataclass(frozen=True)
@@ -52,9 +62,19 @@ def seconds_per_epoch(model: Estimator) -> float | None:
 
 
 def mean_and_tests(model: Predictor, data: ShiftDataset) -> dict[str, Any]:
-    """The mean score of the validation environments, and the score of each test."""
+    """The mean score of the validation environments, the score of each test, how sure the model is, what it predicts.
+
+    ``target`` has the unlabelled environments, if there are some.
+    """
     val = [model.score(environment) for environment in data.val]
-    return {"val": fmean(val) if val else None, "tests": {e.name: model.score(e) for e in data.tests}}
+    found = {"val": fmean(val) if val else None, "tests": {e.name: model.score(e) for e in data.tests}}
+    return found | assurance(model, data) | ({"target": outlook(model, data.target)} if data.target else {})
+
+
+def write_predictions(model: Predictor, data: ShiftDataset, folder: Path) -> None:
+    """Writes ``predictions.csv`` for the unlabelled environments, if there are some."""
+    if data.target:
+        write_table(prediction_table(model, data, roles=["target"]), folder / "predictions.csv")
 
 
 def low_memory(settings: Estimator) -> bool:
@@ -85,6 +105,8 @@ def fit_in_folder(
     prepare: Callable[[], None] | None = None,
 ) -> dict[str, Any]:
     """Fits and writes ``config.json``, ``history.jsonl``, ``model/`` and, last, ``result.json``.
+
+    A dataset with unlabelled environments (role ``target``) gets ``predictions.csv`` for them.
 
     Args:
         request: what to fit.
@@ -194,8 +216,7 @@ def finish(model: Estimator, data: ShiftDataset, run: Run, expected: Estimate) -
     result = result_of(model, data)
     result |= {"estimated_mb": expected.megabytes, "low_memory": low_memory(model)}
     model.save(place, overwrite=True)
-    if (preparation := data.facts.get("preparation")) is not None:
-        preparation.save(place)  # so that predictions can be made from raw tables
+    write_predictions(model, data, run.folder)
     write_json(run.folder / "result.json", result)
     run.checkpoint.unlink(missing_ok=True)
     return result

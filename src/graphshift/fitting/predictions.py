@@ -1,61 +1,108 @@
-"""Predictions as a table."""
+"""Predictions for the environments of a dataset as a table."""
 
+import warnings
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from graphshift.core.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.storage import write_text
 from graphshift.data.dataset import ShiftDataset
-from graphshift.datasets.tables.preparation import load_preparation
+from graphshift.data.environment import Environment
+from graphshift.datasets.tables.labels import Label
 from graphshift.estimators import Predictor
 
+_DIGITS = 6  # of probabilities in a file
 
-def prediction_table(model: Predictor, data: ShiftDataset, *, adapt: str | None = None) -> pd.DataFrame:
-    """One row for each node: environment, node, counted, prediction and, for classes, each class's probability.
 
-    A dataset made of the user's tables has its own ids and classes; others are numbered.
+def prediction_table(
+    model: Predictor,
+    data: ShiftDataset,
+    *,
+    roles: Collection[str] = ("train", "val", "tests", "target"),
+    every_node: bool = False,
+    adapt: str | None = None,
+    calibrated: bool | None = None,
+    threshold: float | str | None = None,
+) -> pd.DataFrame:
+    """One row for each node: id, environment, role, counted, prediction and, for classes, ``p(NAME)`` of each.
+
+    A node is predicted where it counts. One that counts nowhere, because it has no label, is predicted in the first
+    environment that has it, if its id is known: so every node of a user's tables has one row.
+
+    Args:
+        model: fitted.
+        data: the dataset.
+        roles: whose environments.
+        every_node: all nodes of every environment: by time, those of earlier periods again.
+        adapt, calibrated, threshold: as in :meth:`Predictor.predict_frame`.
     """
-    preparation = data.facts.get("preparation")
+    check_preparation(model, data)
+    known = [e.ids[e.mask.cpu().numpy()] for e in _all(data) if e.ids is not None]
+    counted_somewhere = pd.Index(np.concatenate(known)) if known else pd.Index([])
+    seen = pd.Index([])
     tables = []
-    for environment in data.environments:
-        prediction = model.predict(environment, adapt=adapt)
-        probabilities = model.predict_proba(environment, adapt=adapt) if model.task_.is_classification else None
-        if preparation is not None:
-            table = preparation.table(data.facts["ids"][environment.name], prediction, probabilities)
-        else:
-            table = pd.DataFrame({"node": np.arange(environment.num_nodes), "prediction": prediction})
-            for k in range(model.task_.num_classes):
-                table[f"probability_{k}"] = np.asarray(probabilities)[:, k].round(6)
-        table.insert(0, "environment", environment.name)
-        table.insert(2, "counted", environment.mask.cpu().numpy().astype(int))
-        tables.append(table)
+    for role, environments in data.roles.items():
+        for e in environments:
+            counted: NDArray[np.bool_] = e.mask.cpu().numpy()
+            rows = counted if not every_node else np.ones_like(counted)
+            if e.ids is not None:
+                ids = pd.Index(e.ids)
+                rows = rows | ~(ids.isin(counted_somewhere) | ids.isin(seen))
+                seen = seen.append(ids[~counted])
+            if role not in roles:
+                continue
+            table = model.predict_frame(e, adapt=adapt, calibrated=calibrated, threshold=threshold)
+            table.insert(2, "role", role)
+            table.insert(3, "counted", counted.astype(int))
+            tables.append(table[rows])
+    if not tables:
+        raise GraphshiftError(f"{data.name}: there is no environment of the roles {', '.join(roles)}.")
     return pd.concat(tables, ignore_index=True)
 
 
-def table_predictions(
-    model: Predictor, folder: Path, nodes: Path, edges: Path, *, adapt: str | None = None
-) -> pd.DataFrame:
-    """Predictions for raw tables like those that the model was trained on, by the user's own ids and classes.
-
-    Args:
-        model: the loaded model.
-        folder: where it was loaded from; it holds the preparation that was fitted to the training tables.
-        nodes: the table of nodes; labels are not needed, and words that training never saw are fine.
-        edges: the table of edges.
-        adapt: as in :meth:`Predictor.predict`.
-    """
-    preparation = load_preparation(folder)
-    if preparation is None:
+def check_preparation(model: Predictor, data: ShiftDataset) -> None:
+    """Refuses tables whose classes are not the model's, and warns of columns that were prepared otherwise."""
+    ours, theirs = model.preparation_, data.facts.get("preparation")
+    if ours is None or theirs is None or ours == theirs:
+        return
+    advice = "Give the tables themselves instead of the dataset: they are then prepared as the training tables were."
+    if ours.label != theirs.label:
         raise GraphshiftError(
-            f"{folder}: the model was not trained on tables, so it cannot read {nodes}; give a dataset's name instead."
+            f"{data.name}: its labels are {_label(theirs.label)}, and the model predicts {_label(ours.label)}. {advice}"
         )
-    environment, ids = preparation.environment(nodes, edges)
-    probabilities = model.predict_proba(environment, adapt=adapt) if model.task_.is_classification else None
-    return preparation.table(ids, model.predict(environment, adapt=adapt), probabilities)
+    if ours.columns != theirs.columns:
+        warnings.warn(
+            f"{data.name}: its columns are prepared otherwise than those that the model was trained on, because its "
+            f"training nodes differ; predictions may be wrong. {advice}",
+            GraphshiftWarning,
+            stacklevel=3,
+        )
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Writes a table as CSV."""
-    write_text(path, table.to_csv(index=False))
+    """Writes a table as CSV; probabilities with six digits."""
+    columns = {name: _rounded(table[name].to_numpy()) for name in table.columns if str(name).startswith("p(")}
+    write_text(path, table.assign(**columns).to_csv(index=False))
+
+
+def _all(data: ShiftDataset) -> list[Environment]:
+    return [e for environments in data.roles.values() for e in environments]
+
+
+def _label(label: Label) -> str:
+    if not label.classes:
+        return f"values of {label.name!r} (mean {label.mean:.4g}, deviation {label.scale:.4g})"
+    shown = ", ".join(map(str, label.classes[:10])) + (", …" if len(label.classes) > 10 else "")
+    return f"{label.name!r}: {shown}"
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """To six digits after leading zeros, so that small probabilities keep their order."""
+    with np.errstate(divide="ignore"):
+        places = np.nan_to_num(np.floor(np.log10(values)), neginf=0.0)
+    scale = 10.0 ** (_DIGITS - 1 - np.clip(places, -300, 0))
+    return np.asarray(np.round(values * scale) / scale)

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from torch_geometric.data import Data
@@ -97,16 +95,17 @@ class Preparation(BaseModel, extra="forbid", frozen=True):
         """A model's predictions (classes 0, 1, … or scaled values) in the user's own labels or units."""
         return decode(self.label, predictions)
 
-    def table(self, ids: Any, predictions: Any, probabilities: Any = None) -> pd.DataFrame:
-        """Predictions as a table to save: the ids, the prediction and, if given, each class's probability."""
-        columns: dict[str, Any] = {self.layout.id: np.asarray(ids), "prediction": self.decode(predictions)}
-        if probabilities is not None:
-            columns |= {f"p({name})": np.asarray(probabilities)[:, i] for i, name in enumerate(self.label.classes)}
-        return pd.DataFrame(columns)
-
     def save(self, folder: str | Path) -> None:
         """Writes ``preparation.json`` into a model's folder."""
         write_json(Path(folder) / _FILE, {"format": _FORMAT, **self.model_dump(mode="json")})
+
+
+def save_preparation(folder: Path, preparation: Preparation | None, *, overwrite: bool) -> None:
+    """Writes a model's preparation, if it has one. Overwriting takes away that of the model that was there."""
+    if preparation is not None:
+        preparation.save(folder)
+    elif overwrite:
+        (folder / _FILE).unlink(missing_ok=True)
 
 
 def load_preparation(folder: str | Path) -> Preparation | None:

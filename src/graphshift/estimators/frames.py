@@ -1,0 +1,65 @@
+"""Tables in and tables out: raw tables as a graph, predictions as a frame."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.registry import expected_one_of
+from graphshift.data.environment import Environment
+from graphshift.datasets.tables.files import Source
+from graphshift.datasets.tables.graph import Layout
+from graphshift.datasets.tables.preparation import Preparation
+
+
+def prepared(
+    preparation: Preparation, nodes: Source, edges: Source, *, name: str = "graph", options: Mapping[str, Any]
+) -> Environment:
+    """Raw tables as an environment with ids; the options are those of :meth:`Predictor.prepare`, all checked here."""
+    known = ["unknown_ids", *Layout.model_fields]
+    for option in options:
+        if option not in known:
+            raise GraphshiftError(f"{option} is not an option of new tables; {expected_one_of(option, known)}")
+    changes = dict(options)
+    unknown_ids = changes.pop("unknown_ids", "error")
+    if unknown_ids not in ("error", "drop"):
+        raise GraphshiftError(f"unknown_ids is {unknown_ids!r}; expected 'error' or 'drop'.")
+    if isinstance(changes.get("missing"), str):
+        changes["missing"] = [changes["missing"]]
+    try:
+        layout = Layout.model_validate({**preparation.layout.model_dump(), **changes})
+    except ValidationError as error:
+        problem = error.errors()[0]
+        option = str(problem["loc"][0])
+        raise GraphshiftError(f"{option} is {changes.get(option)!r}: {problem['msg'].lower()}.") from None
+    fitted = preparation.model_copy(update={"layout": layout})
+    environment, ids = fitted.environment(nodes, edges, name=name, unknown_ids=unknown_ids)
+    return environment.replace(ids=ids)
+
+
+def prediction_frame(
+    environment: Environment,
+    predictions: NDArray[Any],
+    probabilities: NDArray[Any] | None,
+    preparation: Preparation | None,
+    classes: tuple[Any, ...],
+) -> pd.DataFrame:
+    """One row for each node of a graph: id, environment, prediction and, for classes, ``p(NAME)`` of each.
+
+    Args:
+        environment: the graph; without ids nodes are numbered.
+        predictions: a model's, ``[nodes]``.
+        probabilities: ``[nodes, classes]``; None in regression.
+        preparation: of the user's tables, whose classes and units predictions are shown in; None leaves them.
+        classes: their names.
+    """
+    ids = np.arange(environment.num_nodes) if environment.ids is None else environment.ids
+    columns: dict[str, Any] = {"id": ids, "environment": environment.name}
+    columns["prediction"] = predictions if preparation is None else preparation.decode(predictions)
+    if probabilities is not None:
+        columns |= {f"p({name})": probabilities[:, i] for i, name in enumerate(classes)}
+    return pd.DataFrame(columns)
