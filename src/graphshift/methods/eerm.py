@@ -287,6 +287,8 @@ class EERMMethod(Method):
         explorers = self._explorers(environments)
         if not any(explorer.learns for explorer in explorers):
             return
+        if not bool(torch.isfinite(risks).all()):  # no reward can be made of them; the loop stops at such a loss
+            return
         shared = self.hparams.credit == "shared"
         rewards = variance(risks.detach()).expand(risks.numel()) if shared else difference_rewards(risks)
         proposed = [view for row in views for view in row]
