@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.parsing import short
 from graphshift.core.storage import read_json, write_json
 
 
@@ -116,5 +117,5 @@ def differences(there: Any, here: Mapping[str, Any], *, where: str, prefix: str 
         if isinstance(new, dict):
             found += differences(old, new, where=where, prefix=f"{prefix}{name}.")
         elif old != new:
-            found.append(f"{prefix}{name} is {old!r} there and {new!r} here")
+            found.append(f"{prefix}{name} is {short(old, 200)} there and {short(new, 200)} here")
     return found

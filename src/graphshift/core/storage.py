@@ -3,7 +3,7 @@
 import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import safetensors.torch
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.parsing import MOST_JSON, check_regular, parse_json, read_bytes
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -25,21 +26,13 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_text(path: Path) -> str:
-    """Reads a text file."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise GraphshiftError(f"{path}: there is no such file.") from None
-    except OSError as error:
-        raise GraphshiftError(f"{path}: cannot be read: {error.strerror}.") from None
+    """Reads a text file, of at most 64 MB."""
+    return read_bytes(path, MOST_JSON).decode("utf-8")
 
 
 def read_json(path: Path) -> Any:
-    """Reads JSON."""
-    try:
-        return json.loads(read_text(path))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise GraphshiftError(f"{path}: this is not JSON ({error}); the file is damaged.") from None
+    """Reads JSON, within the limits of :mod:`graphshift.core.parsing`. Everything of ours that is JSON comes by here."""
+    return parse_json(read_bytes(path, MOST_JSON), where=str(path))
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: Any = None) -> None:
@@ -64,14 +57,30 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: Any = None) -
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], Any]:
     """Reads what :func:`write_tensors` wrote: the tensors and the note."""
+    with _opened(path) as file:
+        note = parse_json((file.metadata() or {}).get("graphshift", "null"), where=str(path))
+        return {name: file.get_tensor(name) for name in file.keys()}, note  # noqa: SIM118 (not a dict)
+
+
+def read_shapes(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """By name the type, as ``"F32"``, and the shape of every tensor in a safetensors file; none of them is read."""
+    with _opened(path) as file:
+        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+        return {name: (str(one.get_dtype()), tuple(one.get_shape())) for name, one in slices.items()}
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A safetensors file; whatever is wrong with it is one message."""
+    check_regular(path)
     try:
         with safetensors.safe_open(path, framework="pt") as file:
-            note = json.loads((file.metadata() or {}).get("graphshift", "null"))
-            return {name: file.get_tensor(name) for name in file.keys()}, note  # noqa: SIM118 (not a dict)
+            yield file
     except FileNotFoundError:
         raise GraphshiftError(f"{path}: there is no such file.") from None
-    except (safetensors.SafetensorError, json.JSONDecodeError) as error:
-        raise GraphshiftError(f"{path}: this is not a whole safetensors file ({error}); the file is damaged.") from None
+    except (safetensors.SafetensorError, RuntimeError, TypeError) as error:  # torch's, of types that it does not have
+        why = " ".join(str(error).split())[:200]
+        raise GraphshiftError(f"{path}: this is not a whole safetensors file ({why}); the file is damaged.") from None
     except OSError as error:
         raise GraphshiftError(f"{path}: cannot be read: {error.strerror or error}.") from None
 
