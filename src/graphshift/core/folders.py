@@ -68,11 +68,16 @@ class OwnedFolder:
     def remove_leftovers(self) -> None:
         """Removes the half-written files of a killed process."""
         for path in list(self.path.iterdir()):
-            if self._is_leftover(path):
+            if self._is_leftover(path) and not path.is_dir():
                 path.unlink()
 
     def _is_leftover(self, path: Path) -> bool:
-        """A half-written file: of ``core.storage``, or of safetensors (``.tmp`` and six letters)."""
+        """A half-written file: of ``core.storage``, or of safetensors (``.tmp`` and six letters); a member's empty folder.
+
+        An ensemble that was killed before it wrote its configuration has nothing else.
+        """
+        if self.members and path.is_dir() and path.match(self.members):
+            return all(self._is_leftover(inside) for inside in path.iterdir())
         if any(name.endswith(".safetensors") for name in self.files) and re.fullmatch(r"\.tmp\w{6}", path.name):
             return True
         names = tuple(f".{name}." for name in (self.configuration, *self.files))

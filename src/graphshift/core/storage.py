@@ -3,12 +3,14 @@
 import contextlib
 import json
 import os
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
@@ -44,7 +46,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: Any = None) -
         place = tensor.untyped_storage().data_ptr()
         content[name] = tensor.clone() if place in stored else tensor  # tied weights: safetensors shares nothing
         stored.add(place)
-    header = {"graphshift": json.dumps(note)}
+    header = {"graphshift": json.dumps(note), "crc32": _crc32(content)}
 
     def write(temporary: Path) -> None:
         try:
@@ -58,8 +60,20 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: Any = None) -
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], Any]:
     """Reads what :func:`write_tensors` wrote: the tensors and the note."""
     with _opened(path) as file:
-        note = parse_json((file.metadata() or {}).get("graphshift", "null"), where=str(path))
-        return {name: file.get_tensor(name) for name in file.keys()}, note  # noqa: SIM118 (not a dict)
+        header = file.metadata() or {}
+        note = parse_json(header.get("graphshift", "null"), where=str(path))
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    if header.get("crc32", "") not in ("", _crc32(tensors)):  # files of earlier versions have none
+        raise GraphshiftError(f"{path}: the numbers are not those that were written (crc32); the file is damaged.")
+    return tensors, note
+
+
+def _crc32(tensors: Mapping[str, Tensor]) -> str:
+    """Of the bytes of all tensors, by name: a flipped bit in a weight would otherwise pass for another weight."""
+    found = 0
+    for name in sorted(tensors):
+        found = zlib.crc32(tensors[name].contiguous().view(-1).view(torch.uint8).numpy().data, found)
+    return f"{found:08x}"
 
 
 def read_shapes(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:

@@ -206,6 +206,8 @@ class EERMMethod(Method):
             m, k, rest = name.split(".", maxsplit=2)
             parts.setdefault((int(m), int(k)), {})[rest] = tensor
         met = {one.number: one for one in self._met.values()}
+        if parts.keys() != {(number, k) for number, one in met.items() for k in range(len(one.explorers))}:
+            raise GraphshiftError(f"it has {len(parts)} explorers, or others than the {len(met)} graphs here have")
         for (i, j), part in parts.items():
             met[i].explorers[j].load_state(part)
 
