@@ -328,7 +328,7 @@ DAMAGE: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "odd width": ("model.json", lambda m: changed(m, features="wide"), "damaged"),
     "odd settings": ("model.json", lambda m: changed(m, settings="none"), "damaged"),
     "wrong setting": ("model.json", lambda m: changed(m, settings={"method": "erm", "epochs": -1}), "epochs is -1"),
-    "negative width": ("weights.safetensors", lambda m: changed(m, features=-3), "does not fit"),
+    "negative width": ("model.json", lambda m: changed(m, features=-3), "field `features`"),
 }
 
 

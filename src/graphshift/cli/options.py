@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.parsing import parse_toml
 
 if typing.TYPE_CHECKING:
     from graphshift.data.dataset import ShiftDataset
@@ -38,7 +39,7 @@ def pairs(items: list[str] | None, flag: str) -> dict[str, Any]:
         if not sign or not name:
             raise GraphshiftError(f"{flag} is {item!r}; expected NAME=VALUE, as nodes=500.")
         try:
-            result[name.strip().replace("-", "_")] = tomllib.loads(f"value = {value}")["value"]
+            result[name.strip().replace("-", "_")] = parse_toml(f"value = {value}", where=f"{flag} {name}")["value"]
         except tomllib.TOMLDecodeError:
             result[name.strip().replace("-", "_")] = None if value.lower() == "none" else value
     return result
@@ -88,7 +89,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     from graphshift.core.storage import read_text
 
     try:
-        return tomllib.loads(read_text(path))
+        return parse_toml(read_text(path), where=str(path))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise GraphshiftError(f"{path}: this is not TOML: {error}.") from None
 

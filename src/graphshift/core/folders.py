@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.parsing import short
 from graphshift.core.storage import read_json, write_json
 
 
@@ -67,11 +68,16 @@ class OwnedFolder:
     def remove_leftovers(self) -> None:
         """Removes the half-written files of a killed process."""
         for path in list(self.path.iterdir()):
-            if self._is_leftover(path):
+            if self._is_leftover(path) and not path.is_dir():
                 path.unlink()
 
     def _is_leftover(self, path: Path) -> bool:
-        """A half-written file: of ``core.storage``, or of safetensors (``.tmp`` and six letters)."""
+        """A half-written file: of ``core.storage``, or of safetensors (``.tmp`` and six letters); a member's empty folder.
+
+        An ensemble that was killed before it wrote its configuration has nothing else.
+        """
+        if self.members and path.is_dir() and path.match(self.members):
+            return all(self._is_leftover(inside) for inside in path.iterdir())
         if any(name.endswith(".safetensors") for name in self.files) and re.fullmatch(r"\.tmp\w{6}", path.name):
             return True
         names = tuple(f".{name}." for name in (self.configuration, *self.files))
@@ -116,5 +122,5 @@ def differences(there: Any, here: Mapping[str, Any], *, where: str, prefix: str 
         if isinstance(new, dict):
             found += differences(old, new, where=where, prefix=f"{prefix}{name}.")
         elif old != new:
-            found.append(f"{prefix}{name} is {old!r} there and {new!r} here")
+            found.append(f"{prefix}{name} is {short(old, 200)} there and {short(new, 200)} here")
     return found

@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphshift.core.errors import GraphshiftError
+
 
 def derive_seed(seed: int, *path: int) -> int:
     """A seed for one part of a run: well mixed, and the same for the same path."""
@@ -39,11 +41,31 @@ def rng_state(device: torch.device) -> dict[str, Tensor]:
 
 def set_rng_state(state: dict[str, Tensor], device: torch.device) -> None:
     """Takes back what :func:`rng_state` gave."""
+    check_rng_state(state["cpu"])
     torch.set_rng_state(state["cpu"])
     if device.type == "cuda":
         torch.cuda.set_rng_state(state["device"], device)
     elif device.type == "mps":
         torch.mps.set_rng_state(state["device"])
+
+
+def check_rng_state(state: Tensor) -> None:
+    """Refuses a CPU generator's state that torch would read past its end with: it checks its two counters apart.
+
+    A Mersenne Twister has 624 numbers; those that were taken and those that are left are 625 together, or 1 at first.
+    """
+    fresh = torch.Generator().get_state()
+    if state.dtype != fresh.dtype or state.shape != fresh.shape:
+        found = f"{state.dtype} of shape {list(state.shape)}"
+        raise GraphshiftError(f"random state: found {found}; expected {fresh.dtype} of shape {list(fresh.shape)}.")
+    known, found = (_counters(one) for one in (fresh, state))
+    if sum(known) == 1 and sum(found) not in (1, 625):  # else torch keeps them elsewhere
+        raise GraphshiftError("random state: its counters do not fit each other; the file is damaged.")
+
+
+def _counters(state: Tensor) -> tuple[int, int]:
+    content = state.contiguous().numpy().tobytes()
+    return int.from_bytes(content[8:12], "little"), int.from_bytes(content[16:24], "little")
 
 
 def draw_seed(generator: torch.Generator) -> int:

@@ -8,13 +8,16 @@ from torch import nn
 
 from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError
-from graphshift.core.storage import read_json, read_tensors
+from graphshift.core.parsing import checked_note, short
+from graphshift.core.storage import read_json, read_shapes, read_tensors
 from graphshift.data.tasks import Task
 from graphshift.datasets.tables.preparation import load_preparation
 from graphshift.estimators.adaptation import Calibration
 from graphshift.estimators.base import FORMAT, Estimator
 from graphshift.estimators.confidence import Confidence
 from graphshift.estimators.ensemble import Ensemble
+from graphshift.estimators.gnn import GNNEstimator
+from graphshift.estimators.notes import EnsembleNote, ModelNote
 from graphshift.estimators.settings import recorded_estimator
 
 
@@ -44,6 +47,7 @@ def _load(folder: Path, backbone: nn.Module | None) -> Estimator:
             found = "this run is not finished, so it has no model yet"
         raise GraphshiftError(f"{folder}: {found}; expected the folder of a model or of a finished run.")
     note = _note(folder / "model.json")
+    checked_note(ModelNote, note, where=str(folder / "model.json"))
     try:
         model = recorded_estimator(note["settings"], where=f"{folder / 'model.json'}: ")
         task, features = Task(**note["task"]), int(note["features"])
@@ -64,6 +68,8 @@ def _load(folder: Path, backbone: nn.Module | None) -> Estimator:
         )
     if own is not None:
         model.set_params(backbone=backbone)
+    if own is None and isinstance(model, GNNEstimator):
+        _check_shapes(folder / "weights.safetensors", model, features, task)
     weights, _ = read_tensors(folder / "weights.safetensors")
     try:
         model.take_arrays(weights, features, task)
@@ -96,6 +102,19 @@ def _note(path: Path) -> dict[str, Any]:
             f"{path}: field `format` is {note['format']} and graphshift {__version__} reads up to {FORMAT}; the model "
             f"was written by version {note.get('graphshift')}: upgrade graphshift."
         )
-    if path.name == "ensemble.json" and not (isinstance(note.get("members"), int) and note["members"] > 0):
-        raise GraphshiftError(f"{path}: field `members` is {note.get('members')!r}; expected how many there are.")
+    if path.name == "ensemble.json":
+        checked_note(EnsembleNote, note, where=str(path))
     return note
+
+
+def _check_shapes(path: Path, model: GNNEstimator, features: int, task: Task) -> None:
+    """Refuses weights of other shapes than the note's before any memory is taken: a note can claim any size."""
+    with torch.device("meta"):
+        expected = {name: tuple(t.shape) for name, t in model.new_backbone(features, task).state_dict().items()}
+    found = {name: shape for name, (_, shape) in read_shapes(path).items()}
+    for name in [*expected, *found]:
+        if found.get(name) != expected.get(name):
+            shapes = [short(list(one[name])) if name in one else "missing" for one in (found, expected)]
+            raise GraphshiftError(
+                f"{path}: does not fit model.json: {name} is {shapes[0]} there, {shapes[1]} by the note."
+            )

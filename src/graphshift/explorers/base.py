@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.randomness import check_rng_state
 from graphshift.core.registry import Registry
 from graphshift.data.checks import checked_graph
 from graphshift.data.environment import Environment
@@ -210,6 +211,7 @@ class Explorer(BaseTransform):
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Takes back what :meth:`state` gave."""
+        check_rng_state(state["generator"])
         self.generator.set_state(state["generator"])
 
     @classmethod

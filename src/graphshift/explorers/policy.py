@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import draw_seed
 from graphshift.graph import kernels
-from graphshift.graph.kernels.policy import BETA1, BETA2, LOGIT, PolicyTable, Step
+from graphshift.graph.kernels.policy import BETA1, BETA2, LOGIT, PolicyTable, Step, check_table
 
 _LEAST = 16  # entries that a row has room for at first
 
@@ -134,7 +134,15 @@ class SparsePolicy:
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Takes back what :meth:`state` gave; later steps leave that untouched."""
-        self._table = PolicyTable(**{name: state[name].clone() for name in vars(self._table)})
+        table = PolicyTable(**{name: state[name].clone() for name in vars(self._table)})
+        steps = state["steps"]
+        if table.count.numel() != self.num_nodes or table.slot.shape[-1] > self.slots:
+            found = f"{table.count.numel()} nodes with {table.slot.shape[-1]} entries"
+            raise GraphshiftError(f"policy: the state is of {found}; expected {self.num_nodes} nodes.")
+        if steps.numel() != 1 or steps.is_floating_point() or not 0 <= int(steps) < 2**53:
+            raise GraphshiftError(f"policy: `steps` is {steps.tolist()}; expected how many steps there were.")
+        check_table(table)
+        self._table = table
         self._drawn = (None, 0, None)
         self.steps, self._longest = int(state["steps"]), int(self._table.count.max())
 

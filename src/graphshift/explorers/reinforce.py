@@ -82,6 +82,11 @@ class Reinforce(Explorer):
         """One REINFORCE step with the view's actions."""
         if view.actions is None:
             return
+        if not math.isfinite(reward):
+            raise GraphshiftError(
+                f"reward is {reward}; expected a finite number. The risk that it was made of became NaN or infinite: "
+                "stop there, and train with a lower learning rate."
+            )
         advantage = reward
         if self.baseline is not None:
             mean = reward if self._mean_reward is None else self._mean_reward
@@ -119,9 +124,12 @@ class Reinforce(Explorer):
         self.reset()
         policy = {name.removeprefix("policy."): t for name, t in state.items() if name.startswith("policy.")}
         if policy:
-            self._policy_for(policy["shared"].shape[1]).load_state(policy)
-        means = (float(state[name]) if name in state else None for name in ("mean_reward", "mean_square"))
-        self._mean_reward, self._mean_square = means
+            self._policy_for(policy["count"].numel()).load_state(policy)
+        means = {name: float(state[name]) if name in state else None for name in ("mean_reward", "mean_square")}
+        for name, mean in means.items():
+            if mean is not None and not math.isfinite(mean):
+                raise GraphshiftError(f"explorer: `{name}` is {mean}; expected a finite number.")
+        self._mean_reward, self._mean_square = means["mean_reward"], means["mean_square"]
 
     @classmethod
     def learned_bytes(

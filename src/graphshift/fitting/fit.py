@@ -131,6 +131,7 @@ def fit_in_folder(
     config = config_of(request, settings)
     done, begun = check_folder(folder, config, force=force, resume=resume)
     if done is not None:
+        Run(folder).mend()
         return done
     if memory_limit is None:
         warn_if_too_large(data, settings, expected)
@@ -214,6 +215,7 @@ def finish(model: Estimator, data: ShiftDataset, run: Run, expected: Estimate) -
     """Writes the model and, last, the result: it marks a finished run."""
     place = run.folder / "model"
     result = result_of(model, data)
+    run.mend()
     result |= {"estimated_mb": expected.megabytes, "low_memory": low_memory(model)}
     model.save(place, overwrite=True)
     write_predictions(model, data, run.folder)

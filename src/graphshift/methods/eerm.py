@@ -207,6 +207,8 @@ class EERMMethod(Method):
             m, k, rest = name.split(".", maxsplit=2)
             parts.setdefault((int(m), int(k)), {})[rest] = tensor
         met = {one.number: one for one in self._met.values()}
+        if parts.keys() != {(number, k) for number, one in met.items() for k in range(len(one.explorers))}:
+            raise GraphshiftError(f"it has {len(parts)} explorers, or others than the {len(met)} graphs here have")
         for (i, j), part in parts.items():
             met[i].explorers[j].load_state(part)
 
@@ -287,6 +289,8 @@ class EERMMethod(Method):
     def _learn(self, environments: Sequence[Environment], views: Sequence[Sequence[View]], risks: Tensor) -> None:
         explorers = self._explorers(environments)
         if not any(explorer.learns for explorer in explorers):
+            return
+        if not bool(torch.isfinite(risks).all()):  # no reward can be made of them; the loop stops at such a loss
             return
         shared = self.hparams.credit == "shared"
         rewards = variance(risks.detach()).expand(risks.numel()) if shared else difference_rewards(risks)

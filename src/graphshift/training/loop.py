@@ -124,10 +124,8 @@ def train(
                 tracker.load(with_prefix(tensors, f"best.{name}."), note["best"][name])
             set_rng_state(with_prefix(tensors, "rng."), device)
             seconds = note["seconds"]
-        except (KeyError, IndexError, RuntimeError) as error:
-            why = " ".join(str(error).split())
-            message = f"{run.checkpoint}: does not fit this model ({why}); remove it to start again."
-            raise GraphshiftError(message) from None
+        except _MISFITS as error:
+            raise _misfit(run, error) from None
     result: TrainingResult | None = None
     for listener in listeners:
         listener.on_start(epochs)
@@ -142,7 +140,13 @@ def train(
                 if not waiting:
                     break
                 progress = (epoch - 1) / max(epochs - 1, 1)
-                row = {"epoch": epoch} | _mean([method.step(batch, progress) for batch in batches(environments, epoch)])
+                try:
+                    steps = [method.step(batch, progress) for batch in batches(environments, epoch)]
+                except _MISFITS as error:
+                    if run is None or not rows or epoch > len(rows) + 1 or isinstance(error, GraphshiftError):
+                        raise
+                    raise _misfit(run, error) from error  # what the checkpoint held has other shapes than it needs
+                row = {"epoch": epoch} | _mean(steps)
                 if not math.isfinite(row["loss"]):
                     raise _diverged(f"the loss became {row['loss']}", epoch)
                 for name, tracker in waiting.items():
@@ -210,7 +214,19 @@ class _Best:
         return {"epoch": self.epoch, "score": self.score}
 
     def load(self, weights: dict[str, Tensor], note: dict[str, Any]) -> None:
+        own = {name: t.shape for name, t in self.method.backbone.state_dict().items()}
+        if {name: t.shape for name, t in weights.items()} != own:
+            raise GraphshiftError("the best epoch's weights have other names or shapes")
         self.epoch, self.score, self.weights = note["epoch"], note["score"], weights
+
+
+#: What methods and torch raise where a state has the wrong names, shapes or types.
+_MISFITS = (KeyError, IndexError, RuntimeError, ValueError, TypeError, AttributeError)
+
+
+def _misfit(run: Run, error: Exception) -> GraphshiftError:
+    why = " ".join(str(error).split()).rstrip(".")[:300]
+    return GraphshiftError(f"{run.checkpoint}: does not fit this model ({why}); remove it to start again.")
 
 
 def _mean(steps: Sequence[dict[str, float]]) -> dict[str, float]:

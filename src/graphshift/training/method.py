@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from graphshift.backbones import Backbone
+from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
 
 
@@ -71,6 +72,11 @@ class Method(ABC):
             index, slot = name.split(".")
             slots.setdefault(int(index), {})[slot] = tensor
         optimizer = self.optimizer.state_dict()
+        shapes = [p.shape for group in self.optimizer.param_groups for p in group["params"]]
+        for number, slot in slots.items():  # torch takes any; the next step would fail, or go anywhere
+            expected = {"step": torch.Size([]), "exp_avg": shapes[number], "exp_avg_sq": shapes[number]}
+            if {name: tensor.shape for name, tensor in slot.items()} != expected:
+                raise GraphshiftError(f"the optimiser's state of parameter {number} has other names or shapes")
         self.optimizer.load_state_dict({"state": slots, "param_groups": optimizer["param_groups"]})
 
     def descend(self) -> None:

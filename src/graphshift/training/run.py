@@ -8,13 +8,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, Field
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.parsing import checked_note, parse_json, read_bytes
 from graphshift.core.storage import read_tensors, write_tensors, write_text
 
 #: Of the checkpoint's note; another one is refused.
 FORMAT = 2
+
+_MOST = 1024**3  # bytes of a history
+
+
+class _BestNote(BaseModel, strict=True, allow_inf_nan=False):
+    epoch: int = Field(ge=0)
+    score: float | None
+
+
+class _Note(BaseModel, strict=True, allow_inf_nan=False):
+    """The types of what a checkpoint says beside its tensors."""
+
+    format: int
+    epoch: int = Field(ge=1, le=10**9)
+    seconds: float = Field(ge=0)
+    identity: Any
+    best: dict[str, _BestNote]
 
 
 @dataclass
@@ -57,18 +76,20 @@ class Run:
             write_text(self.history, "")
             return None
         tensors, note = read_tensors(self.checkpoint)
-        if not isinstance(note, dict) or "epoch" not in note:
+        if not isinstance(note, dict) or "format" not in note:
             raise GraphshiftError(f"{self.checkpoint}: this is not a graphshift checkpoint; remove it to start again.")
         if note.get("format") != FORMAT:
             raise GraphshiftError(
                 f"{self.checkpoint}: the checkpoint's format is {note.get('format')} and this version of graphshift "
                 f"reads {FORMAT}; finish the run with the version that started it, or remove it to start again."
             )
+        checked_note(_Note, note, where=str(self.checkpoint))
         try:
-            lines = self.history.read_text(encoding="utf-8").splitlines(keepends=True)[: note["epoch"]]
-            rows = [json.loads(line) for line in lines]
-        except (OSError, ValueError) as error:
-            raise GraphshiftError(f"{self.history}: does not fit its checkpoint ({error}); start again.") from None
+            lines = self._lines()[: note["epoch"]]
+            rows = [parse_json(line, where=str(self.history), nan=True) for line in lines]
+        except GraphshiftError as error:
+            why = str(error).removeprefix(f"{self.history}: ").rstrip(".")
+            raise GraphshiftError(f"{self.history}: does not fit its checkpoint ({why}); start again.") from None
         epochs = [row.get("epoch") if isinstance(row, dict) else None for row in rows]
         if epochs != list(range(1, note["epoch"] + 1)):
             missing = f"does not hold the epochs 1 to {note['epoch']} of its checkpoint; start again."
@@ -76,6 +97,18 @@ class Run:
         # Epochs after the checkpoint will be run again: drop their lines.
         write_text(self.history, "".join(lines))  # at once: a kill while it is rewritten must not lose it
         return tensors, note, rows
+
+    def mend(self) -> None:
+        """Brings the whole history to the disk, without a last line that was torn: others may read it now."""
+        if not self.history.is_file():
+            return
+        lines = self._lines()
+        while lines and not _is_whole(lines[-1]):
+            lines.pop()
+        write_text(self.history, "".join(lines))
+
+    def _lines(self) -> list[str]:
+        return read_bytes(self.history, _MOST).decode("utf-8", errors="replace").splitlines(keepends=True)
 
     def record(self, row: dict[str, Any]) -> None:
         """Adds an epoch to the history."""
@@ -91,7 +124,17 @@ class Run:
 
     def save(self, tensors: dict[str, Tensor], note: dict[str, Any]) -> None:
         """Writes a checkpoint; the history reaches the disk before it."""
-        with self.history.open("rb") as file:
-            os.fsync(file.fileno())
+        try:
+            with self.history.open("rb") as file:
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise GraphshiftError(f"{self.history}: cannot be written: {error.strerror}.") from None
         write_tensors(self.checkpoint, tensors, {"format": FORMAT, **note})
         self._saved = time.monotonic()
+
+
+def _is_whole(line: str) -> bool:
+    try:
+        return line.endswith("\n") and isinstance(parse_json(line, where="", nan=True), dict)
+    except GraphshiftError:
+        return False

@@ -5,8 +5,6 @@
    works on the rows from `begin` to `end`, so that threads can share them; rows only read what other rows own. */
 #include "common.h"
 
-#include <stddef.h>
-
 #define SLOPE 0.2f
 
 INLINE float leaky(float x) { return x > 0.0f ? x : SLOPE * x; }

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from graphshift.graph.graph import Graph
 from graphshift.graph.kernels import native
+from graphshift.graph.kernels.checks import check_rows, check_shape
 from graphshift.graph.sparse import Sparse
 
 
@@ -20,8 +21,15 @@ def attend(graph: Graph, h: Tensor, source: Tensor, target: Tensor) -> Tensor:
     ``h`` and the result are ``[nodes, heads, width]``, ``source`` and ``target`` ``[nodes, heads]``. The gradient of
     the graph's weights w comes from the torch version alone.
     """
-    if native.fits(h.detach(), graph.pattern.col, graph.weight):
-        mixed: Tensor = _Attention.apply(h.contiguous(), source, target, graph)
+    pattern, nodes = graph.pattern, graph.num_nodes
+    check_rows(pattern.rowptr, pattern.col, nodes, nodes)
+    check_shape(graph.weight, pattern.col.numel(), what="edge weights")
+    check_shape(h, nodes, *h.shape[1:2], *h.shape[2:3], what="attention's input")
+    for scores in (source, target):
+        check_shape(scores, nodes, h.shape[1], what="attention's scores")
+    floats = (h.detach(), source.detach(), target.detach(), graph.weight)
+    if native.fits(*floats, pattern.col, count=nodes):
+        mixed: Tensor = _Attention.apply(h.contiguous(), source.contiguous(), target.contiguous(), graph)
         return mixed
     return _attend_in_torch(graph, h, source, target)
 

@@ -6,7 +6,9 @@
 #define GRAPHSHIFT_COMMON_H
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef _WIN32
 #define EXPORT __declspec(dllexport)
@@ -42,10 +44,20 @@ INLINE double uniform(uint64_t seed, uint64_t counter) {
     return (double)(mix(seed, counter) >> 11) * 0x1.0p-53;
 }
 
-/* exp for x below 87, to about one unit in the last place, in a form that compilers turn into vector code.
-   exp(x) = 2^k exp(r), |r| ≤ ln 2 / 2; below −87 the result is taken as 0. */
+/* memcpy and memset whose pointers may be NULL where nothing is copied: torch has no memory for an empty tensor. */
+INLINE void copy_bytes(void *to, const void *from, size_t bytes) {
+    if (bytes) memcpy(to, from, bytes);
+}
+
+INLINE void clear_bytes(void *at, size_t bytes) {
+    if (bytes) memset(at, 0, bytes);
+}
+
+/* exp, to about one unit in the last place, in a form that compilers turn into vector code.
+   exp(x) = 2^k exp(r), |r| ≤ ln 2 / 2; below −87 the result is taken as 0, above 88 as infinite; NaN stays NaN. */
 INLINE float fast_exp(float x) {
-    float clipped = x < -87.0f ? -87.0f : x;
+    float clipped = x > -87.0f ? x : -87.0f; /* NaN too: it must not become a whole number */
+    clipped = clipped < 88.0f ? clipped : 88.0f;
     float k = nearbyintf(clipped * 1.44269504088896341f);
     float r = clipped - k * 0.693359375f; /* ln 2 in two parts: the first product is exact */
     r = r + k * 2.12194440e-4f;
@@ -57,7 +69,8 @@ INLINE float fast_exp(float x) {
     series = series * r + 5.0000001201e-1f;
     series = series * r * r + r + 1.0f;
     union { int32_t i; float f; } power = {((int32_t)k + 127) << 23};
-    return x < -87.0f ? 0.0f : series * power.f;
+    float found = x < -87.0f ? 0.0f : series * power.f;
+    return x <= 88.0f ? found : x * INFINITY;
 }
 
 #endif

@@ -1,8 +1,6 @@
 /* Editing a graph in time linear in its edges: what costs sorts, searches and many passes over memory in torch. */
 #include "common.h"
 
-#include <string.h>
-
 /* s uniformly random other nodes for every node. */
 EXPORT void graphshift_draw(int64_t nodes, int64_t draws, uint64_t seed, int32_t *actions) {
     for (int64_t row = 0; row < nodes; row++)
@@ -29,7 +27,7 @@ EXPORT void graphshift_edit(
     int32_t *out_rowptr, int32_t *out_col, float *out_weight
 ) {
     enum { EDGE = 1, SEEN = 2 };
-    memset(mark, 0, (size_t)nodes * sizeof(int32_t));
+    clear_bytes(mark, (size_t)nodes * sizeof(int32_t));
     /* begin[node + 1] is a cursor that ends as the end of the node's list, which is the begin of the next. */
     memset(begin, 0, (size_t)(nodes + 2) * sizeof(int32_t));
     if (both) {
@@ -61,7 +59,7 @@ EXPORT void graphshift_edit(
                 removed += seen == here + EDGE;
                 mark[other] = seen | SEEN;
             }
-        if (out_weight != NULL) memcpy(out_weight + end, weight + rowptr[row], (size_t)count * sizeof(float));
+        if (out_weight != NULL) copy_bytes(out_weight + end, weight + rowptr[row], (size_t)count * sizeof(float));
         if (removed) { /* seldom: in a large graph few random pairs are edges */
             int64_t left = 0;
             for (int64_t i = 0; i < count; i++) {
@@ -103,7 +101,7 @@ EXPORT void graphshift_transpose(
     memset(begin, 0, (size_t)(columns + 1) * sizeof(int32_t));
     for (int32_t e = 0; e < rowptr[nodes]; e++) begin[col[e] + 1]++;
     for (int64_t c = 0; c < columns; c++) begin[c + 1] += begin[c];
-    memcpy(cursor, begin, (size_t)columns * sizeof(int32_t));
+    copy_bytes(cursor, begin, (size_t)columns * sizeof(int32_t));
     for (int64_t row = 0; row < nodes; row++)
         for (int32_t e = rowptr[row]; e < rowptr[row + 1]; e++) {
             int32_t place = cursor[col[e]]++;

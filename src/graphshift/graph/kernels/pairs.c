@@ -6,7 +6,6 @@
 
 #include <float.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { AHEAD = 8, LINE = 16 }; /* pairs; numbers in a line of the cache */
 
@@ -33,9 +32,9 @@ INLINE void make_question(
     float *question, int64_t mine, int64_t width, int64_t stride, const float *table, int32_t both
 ) {
     const float *row = table + stride * mine;
-    memset(question, 0, (size_t)stride * sizeof(float));
-    memcpy(question + width, row, (size_t)width * sizeof(float));
-    if (both) memcpy(question, row + width, (size_t)width * sizeof(float));
+    clear_bytes(question, (size_t)stride * sizeof(float));
+    copy_bytes(question + width, row, (size_t)width * sizeof(float));
+    if (both) copy_bytes(question, row + width, (size_t)width * sizeof(float));
 }
 
 INLINE float answer(

@@ -7,10 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphshift.core.errors import GraphshiftError
 from graphshift.graph.kernels import native
+from graphshift.graph.kernels.checks import check_draws, check_finite, check_rows, check_shape
 from graphshift.graph.kernels.graphs import draw, joined
 
 _CHUNK = 1 << 20  # numbers that the torch version gathers at a time
+_LINE = 16  # numbers in a line of the cache: the C version reads whole ones
 
 
 def score(first: Tensor, listed: Tensor, table: Tensor, width: int, add: Tensor, *, both: bool, skip: bool) -> Tensor:
@@ -18,10 +21,13 @@ def score(first: Tensor, listed: Tensor, table: Tensor, width: int, add: Tensor,
 
     ``table`` has g and h of every node, each ``width`` wide; ``skip`` leaves pairs with m < n at 0.
     """
-    if native.fits(first, listed, table, add):
+    nodes = first.numel() - 1
+    check_rows(first, listed, nodes, nodes, what="pairs")
+    _check_table(table, width, add, nodes)
+    if not table.shape[1] % _LINE and native.fits(first, listed, table, add, count=max(nodes, listed.numel())):
         out = torch.empty(listed.numel(), dtype=torch.float32)
         tensors = (t.contiguous() for t in (first, listed, table, add))
-        native.call_in_parts("score", first.numel() - 1, width, table.shape[1], *tensors, both, skip, out)
+        native.call_in_parts("score", nodes, width, table.shape[1], *tensors, both, skip, out)
         return out
     rows = torch.repeat_interleave(torch.arange(first.numel() - 1), first.diff().long())
     chosen = (listed >= rows).nonzero().squeeze(1) if skip else torch.arange(listed.numel())
@@ -44,7 +50,11 @@ def score_random(
     that of an added edge. Gives the columns and the gains, both ``[nodes * each]``.
     """
     (rowptr, col), (table, width, add), nodes = graph, scores, graph[0].numel() - 1
-    if not native.fits(rowptr, col, table, add):
+    check_rows(rowptr, col, nodes, nodes)
+    _check_table(table, width, add, nodes)
+    check_draws(nodes, each)
+    check_finite(weight, what="the weight of new edges")
+    if table.shape[1] % _LINE or not native.fits(rowptr, col, table, add, count=nodes):
         first, drawn = torch.arange(nodes + 1, dtype=torch.int32) * each, draw(nodes, each, seed).flatten()
         there = joined(rowptr, col, first, drawn)
         return drawn, torch.where(there, 0.0, weight * score(first, drawn, table, width, add, both=both, skip=False))
@@ -65,7 +75,15 @@ def best(
     first. Row n of the result has ``columns[first[n] : first[n + 1]]``; int32.
     """
     nodes, tried = rowptr.numel() - 1, of_edges.numel() + of_drawn.numel()
-    if not native.fits(rowptr, col, of_edges, drawn, of_drawn):
+    check_rows(rowptr, col, nodes, nodes)
+    check_shape(of_edges, col.numel(), what="gains of edges")
+    check_shape(of_drawn, drawn.numel(), what="gains of pairs")
+    if not nodes:
+        return torch.zeros(1, dtype=torch.int32), torch.empty(0, dtype=torch.int32)
+    if budget < 0 or drawn.numel() % nodes or drawn.is_floating_point():
+        found = f"the budget is {budget}, with {drawn.numel()} pairs for {nodes} nodes"
+        raise GraphshiftError(f"{found}; expected 0 or more, and as many pairs for each node.")
+    if not native.fits(rowptr, col, of_edges, drawn, of_drawn, count=max(nodes, tried)):
         return _best_in_torch(rowptr, col, sign * torch.cat([of_edges, of_drawn]), drawn, budget)
     budget = min(budget, tried)
     first, columns = torch.empty(nodes + 1, dtype=torch.int32), torch.empty(budget, dtype=torch.int32)
@@ -73,6 +91,18 @@ def best(
     given = (rowptr, col, of_edges, drawn.numel() // nodes, drawn, of_drawn, sign, budget)
     native.call("best", nodes, *given, *scratch, first, columns)
     return first, columns[: int(first[-1])]
+
+
+def _check_table(table: Tensor, width: int, add: Tensor, nodes: int) -> None:
+    if (
+        not table.is_floating_point()
+        or table.dim() != 2
+        or table.shape[0] != nodes
+        or not 0 <= 2 * width <= table.shape[1]
+    ):
+        expected = f"a row for each of {nodes} nodes, with room for two vectors of {width}"
+        raise GraphshiftError(f"the table of scores has shape {list(table.shape)}; expected {expected}.")
+    check_shape(add, nodes, what="what is added to scores")
 
 
 def _best_in_torch(rowptr: Tensor, col: Tensor, gains: Tensor, drawn: Tensor, budget: int) -> tuple[Tensor, Tensor]:

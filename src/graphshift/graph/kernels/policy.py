@@ -10,8 +10,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import counter_hash, unit_interval
 from graphshift.graph.kernels import native
+from graphshift.graph.kernels.checks import check_draws, check_finite, check_other_nodes
 
 LOGIT, FIRST, SECOND = 0, 1, 2
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8  # torch.optim.AdamW's defaults
@@ -54,6 +56,48 @@ class PolicyTable:
         return native.fits(self.entry, count=self.count.numel())
 
 
+def check_table(table: PolicyTable) -> None:
+    """Checks a policy's state that comes from outside, as from a checkpoint: C would follow any number in it."""
+    nodes, width = table.count.numel(), table.slot.shape[-1]
+    shapes = {"count": (nodes,), "hand": (nodes,), "slot": (nodes, width), "entry": (nodes, 3, width)}
+    shapes |= {"shared": (3, nodes), "top": (nodes,), "mass": (nodes,)}
+    for name, shape in shapes.items():
+        tensor, kind = getattr(table, name), torch.int32 if name in ("count", "hand", "slot") else table.entry.dtype
+        if tuple(tensor.shape) != shape or tensor.dtype != kind or not table.entry.is_floating_point():
+            found = f"{tensor.dtype} of shape {list(tensor.shape)}"
+            raise GraphshiftError(f"policy: `{name}` is {found}; expected {kind} of shape {list(shape)}.")
+    used = torch.arange(width) < table.count.unsqueeze(1)
+    right = {
+        "count": bool(((table.count >= 0) & (table.count <= min(width, max(table.slots, 0)))).all()),
+        "hand": bool(((table.hand >= 0) & (table.hand < max(width, 1))).all()),
+        "slot": bool((torch.where(used, (table.slot >= 0) & (table.slot < table.slots), table.slot == -1)).all()),
+        "entry": bool(torch.isfinite(table.entry).all(dim=1)[used].all()) and bool((table.entry[:, SECOND] >= 0).all()),
+        "shared": bool(torch.isfinite(table.shared).all()) and bool((table.shared[SECOND] >= 0).all()),
+        "top": bool(torch.isfinite(table.top).all()),
+        "mass": bool((torch.isfinite(table.mass) & (table.mass >= 0)).all()),
+    }
+    if right["count"] and right["slot"]:
+        ordered = table.slot.sort(dim=1).values
+        right["slot"] = not bool(((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any())  # each once
+    if all(right.values()):
+        logit = table.entry[:, LOGIT].masked_fill(~used, -math.inf)
+        largest = torch.where(table.count < table.slots, table.shared[LOGIT], -math.inf)
+        largest = torch.maximum(largest, logit.amax(dim=1)) if width else largest
+        right["top"] = not nodes or bool(((largest - table.top).abs() <= _NEAR + 1).all())
+        right["mass"] = torch.allclose((logit - table.top.unsqueeze(1)).exp().sum(dim=1), table.mass, 0.01, 1e-6)
+    if wrong := [name for name, fine in right.items() if not fine]:
+        raise GraphshiftError(f"policy: `{wrong[0]}` holds numbers that no policy has; the file is damaged.")
+
+
+def _check_alive(table: PolicyTable) -> None:
+    """Checks that the policy still is one: a NaN or an infinity anywhere comes to these sums, in linear time."""
+    if not all(math.isfinite(float(one.sum())) for one in (table.mass, table.top, table.shared[LOGIT])):
+        raise GraphshiftError(
+            "the explorer's policy became NaN or infinite: a reward or a learning rate was too large. Lower "
+            "explorer_lr, or reset() the explorer."
+        )
+
+
 def policy_draw(table: PolicyTable, draws: int, seed: int) -> tuple[Tensor, Tensor | None, float]:
     """Draws columns for every row, independently with replacement.
 
@@ -61,6 +105,8 @@ def policy_draw(table: PolicyTable, draws: int, seed: int) -> tuple[Tensor, Tens
         The columns, ``[N, draws]``, int32; where each has its entry (−1: none), which the torch version does not say;
         log p of all draws.
     """
+    check_draws(table.count.numel(), draws)
+    _check_alive(table)
     if not table.is_native:
         return _draw_in_torch(table, draws, seed)
     nodes, width = table.slot.shape
@@ -93,15 +139,22 @@ def policy_learn(table: PolicyTable, columns: Tensor, place: Tensor | None, step
 
     ``columns`` and ``place`` are as :func:`policy_draw` gave them, if nothing was learned since; place None to look.
     """
+    check_finite(step.reward, what="reward")
+    nodes, width = table.slot.shape
+    check_draws(nodes, columns.shape[1])
+    if place is None:  # else they were drawn just now
+        check_other_nodes(columns, nodes)
     if not table.is_native:
         _learn_in_torch(table, columns, *step)
+        _check_alive(table)
         return int(table.count.max())
-    nodes, width = table.slot.shape
     actions = columns.to(torch.int32).contiguous()
     found = torch.empty_like(actions) if place is None else place
     gradient = torch.empty(max(width, 1), dtype=torch.float32)
     given = (*vars(table).values(), actions, *step, place is not None, found, gradient)
-    return int(native.call("policy_learn", nodes, actions.shape[1], width, *given))
+    longest = int(native.call("policy_learn", nodes, actions.shape[1], width, *given))
+    _check_alive(table)
+    return longest
 
 
 def policy_log_prob(table: PolicyTable, columns: Tensor) -> float:
