@@ -276,9 +276,8 @@ def _by_masks(data: Data, labelled: Tensor, roles: dict[str, Tensor], task: Task
     whole.mask = labelled
     shared = Environment(name, whole, task)
     made: dict[str, list[Environment]] = {"train": [], "val": [], "test": [], "target": []}
+    shared = with_known(shared, roles["train"] & labelled)  # in one graph that all share, these labels are known
     for role, mask in roles.items():
-        if role != "train":  # in the one graph that all share, the training labels are known
-            shared = with_known(shared, roles["train"] & labelled)
         if role == "target":
             made[role] = [shared.replace(name=role, mask=mask, y=None)] if bool(mask.any()) else []
             continue

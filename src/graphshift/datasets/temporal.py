@@ -32,8 +32,8 @@ def inductive_environments(
 
     No graph contains the future: it is induced by the nodes with ``time <= period.last``, in their old order, without
     edges from later nodes. Of these, the nodes in the period that count in ``whole`` count. They keep their time: that
-    of ``whole`` where it has one, such as the day of what ``time`` knows by the year. Later graphs hold the nodes that
-    trained, and know their labels (``known_y``).
+    of ``whole`` where it has one, such as the day of what ``time`` knows by the year. All graphs hold nodes that train,
+    and know their labels (``known_y``).
 
     Args:
         whole: the graph with all nodes, of which ``x`` (dense or sparse), edges, labels and mask are taken.
@@ -61,9 +61,9 @@ def inductive_environments(
                 f"before it ends at {previous.last}: nodes would count in both. Let it begin later."
             )
         counted = period.contains(time) & whole.mask
-        known = timed if len(environments) < training else with_known(timed, learned)
         if len(environments) < training:
             learned = learned | counted
+        known = with_known(timed, learned)
         environments.append(subgraph(known, time <= period.last, period.name, counted=counted))
         previous = period
     return environments

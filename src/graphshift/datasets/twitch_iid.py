@@ -44,8 +44,7 @@ def twitch_iid(*, seed: int = 0, data_dir: str | Path | None = None) -> ShiftDat
         mask[nodes] = True
         return home.replace(name=name, mask=mask)
 
-    train = part("DE", order[2 * tenth :])
-    home = with_known(home, train.mask)
-    val, tests = part("DE, to choose", order[:tenth]), [part("DE (IID)", order[tenth : 2 * tenth])]
-    tests.append(away.replace(name="ENGB (OOD)"))
+    home = with_known(home, part("DE", order[2 * tenth :]).mask)
+    train, val = part("DE", order[2 * tenth :]), part("DE, to choose", order[:tenth])
+    tests = [part("DE (IID)", order[tenth : 2 * tenth]), away.replace(name="ENGB (OOD)")]
     return ShiftDataset("twitch-iid", [train], [val], tests, defaults=whole.defaults, facts={"seed": seed})

@@ -84,13 +84,11 @@ class Trees:
         whole = ("left", "right", "feature", "roots")
         for name in (*whole, "threshold"):
             one = getattr(found, name)
-            if (
-                one.ndim != 1
-                or (name != "roots" and one.shape[0] != count)
-                or one.dtype.kind != ("i" if name in whole else "f")
-            ):
+            right_kind = one.ndim == 1 and one.dtype.kind == ("i" if name in whole else "f")
+            if not right_kind or (name != "roots" and one.shape[0] != count):
                 raise ValueError(f"trees.{name} is {one.dtype} {list(one.shape)}; expected one number for each node")
-        if found.value.ndim != 2 or found.value.shape[1] != outputs or not np.isfinite(found.value).all():
+        whole_values = found.value.ndim == 2 and found.value.shape[1] == outputs and found.value.dtype.kind == "f"
+        if not whole_values or not np.isfinite(found.value).all():
             raise ValueError(
                 f"trees.value is {list(found.value.shape)}; expected finite numbers, {outputs} for each leaf"
             )

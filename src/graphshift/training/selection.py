@@ -139,7 +139,8 @@ def _hold_out(environment: Environment, seed: int) -> tuple[Environment, Environ
     if y is None:
         return environment.replace(mask=kept), environment.replace(mask=held)
     known = y.masked_fill(~kept, torch.nan if y.is_floating_point() else -1)
-    return environment.replace(mask=kept), environment.replace(mask=held, known_y=known)
+    environment = environment.replace(known_y=known)
+    return environment.replace(mask=kept), environment.replace(mask=held)
 
 
 def _with_every_class(order: torch.Tensor, labels: torch.Tensor, size: int) -> torch.Tensor:

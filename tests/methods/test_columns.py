@@ -1,0 +1,71 @@
+"""The table of a graph's nodes: features, neighbours' means and structural columns, dense and sparse alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from torch_geometric.data import Data
+
+from graphshift.data.environment import Environment
+from graphshift.data.structure import structural_columns
+from graphshift.data.tasks import Task
+from graphshift.methods.columns import COLUMNS, adjacency_of, neighbour_means, pooled, table_of, width_of
+from small import environments
+
+
+def as_sparse(environment: Environment) -> Environment:
+    data = environment.data
+    data.x = data.x.to_sparse()
+    return Environment(environment.name, data, environment.task)
+
+
+def test_neighbours_means_are_those_of_a_loop(any_data: Data) -> None:
+    environment = Environment("any", any_data, Task("multiclass", 3))
+    x, means = environment.x, neighbour_means(environment)
+    graph = environment.graph
+    weight = torch.ones(graph.num_edges) if graph.weight is None else graph.weight
+    for node in range(environment.num_nodes):
+        total, amount = torch.zeros(x.shape[1], dtype=torch.float64), 0.0
+        for (source, target), w in zip(graph.edge_index.t().tolist(), weight.tolist(), strict=True):
+            if target == node:
+                total, amount = total + w * x[source].double(), amount + w
+        expected = total / amount if amount else total
+        np.testing.assert_allclose(means[node], expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_sparse_features_give_the_same_table_and_stay_sparse(kind: str) -> None:
+    (environment,) = environments(1)
+    sparse = table_of(as_sparse(environment), kind)
+    assert scipy.sparse.issparse(sparse)
+    dense = table_of(environment, kind)
+    assert dense.dtype == sparse.dtype == np.float32
+    np.testing.assert_allclose(sparse.toarray(), dense, rtol=1e-6)
+    assert dense.shape == (environment.num_nodes, width_of(environment.num_features, kind))
+
+
+def test_parts_stand_in_order() -> None:
+    (environment,) = environments(1)
+    table, features = table_of(environment, "all"), environment.num_features
+    np.testing.assert_array_equal(table[:, :features], environment.x.numpy())
+    np.testing.assert_array_equal(table[:, features : 2 * features], neighbour_means(environment))
+    np.testing.assert_array_equal(table[:, 2 * features :], structural_columns(environment.graph).numpy())
+
+
+def test_counted_nodes_of_all_graphs_are_pooled() -> None:
+    first, second = environments(2)
+    table, labels = pooled([first, second], "plain")
+    assert labels.tolist() == [*first.labels.tolist(), *second.labels.tolist()]
+    np.testing.assert_array_equal(table, torch.cat([e.x[e.counted] for e in (first, second)]).numpy())
+    sparse, _ = pooled([as_sparse(first), as_sparse(second)], "plain")
+    np.testing.assert_array_equal(sparse.toarray(), table)
+
+
+def test_the_adjacency_matrix_receives(directed: Data) -> None:
+    environment = Environment("any", directed, Task("multiclass", 3))
+    matrix = adjacency_of(environment.graph).toarray()
+    for source, target in environment.graph.edge_index.t().tolist():
+        assert matrix[target, source] == 1
+    assert matrix.sum() == environment.graph.num_edges
