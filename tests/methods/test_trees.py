@@ -78,19 +78,18 @@ def test_boosted_trees_take_turns() -> None:
 
 
 def test_the_most_frequent_sparse_columns_are_kept_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, y, other = rows("binary")
+    x, y, _ = rows("binary")
     dense = np.zeros((len(x), 5), dtype=np.float32)
     for column, share in enumerate((0.1, 0.9, 0.5, 0.2, 0.8)):
         dense[: int(share * len(x)), column] = 1
+    thin, classes = scipy.sparse.csr_array(dense), np.arange(2)
     with pytest.warns(GraphshiftWarning, match="boosting: 2 of 5 sparse columns were kept"):
-        model = Boosting(rounds=2, most_columns=2).learn_rows(
-            scipy.sparse.csr_array(dense), y, np.arange(2), TASKS["binary"]
-        )
+        model = Boosting(rounds=2, most_columns=2).learn_rows(thin, y, classes, TASKS["binary"])
     assert model.arrays()["kept"].tolist() == [1, 4]
-    np.testing.assert_array_equal(model.rows(scipy.sparse.csr_array(dense)), model.rows(dense))
+    np.testing.assert_array_equal(model.rows(thin), model.rows(dense))
     monkeypatch.setattr(boosting, "MOST_BYTES", 9 * len(x) * 3)
     with pytest.warns(GraphshiftWarning, match="boosting: 3 of 5"):
-        Boosting(rounds=2).learn_rows(scipy.sparse.csr_array(dense), y, np.arange(2), TASKS["binary"])
+        Boosting(rounds=2).learn_rows(thin, y, classes, TASKS["binary"])
 
 
 @pytest.fixture
