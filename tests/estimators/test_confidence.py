@@ -221,7 +221,7 @@ def test_all_of_it_is_saved_and_of_a_run_too(model: gs.Estimator, data: gs.Shift
         )
     found["thresholds"]["found"] = found["thresholds"]["found"][:-1]
     (tmp_path / "run" / "model" / "model.json").write_text(json.dumps(note))
-    with pytest.raises(GraphshiftError, match="field `confidences` is wrong .*: damaged"):
+    with pytest.raises(GraphshiftError, match=r"field `confidences` is wrong .*: damaged"):
         gs.load_model(tmp_path / "run")
 
 

@@ -88,9 +88,8 @@ def by_time(**options: object) -> gs.ShiftDataset:
     nodes["vote"] = np.where(nodes["age"] > 0, "north", "south")
     nodes.loc[[5, 45, 50, 70], "vote"] = None
     edges = pd.DataFrame({"source": [f"p{i}" for i in range(79)], "target": [f"p{i + 1}" for i in range(79)]})
-    return gs.from_tables(
-        nodes, edges, label="vote", time="year", train_until=0, val_until=1, **{"test_until": [2, 3]} | options
-    )
+    periods = {"train_until": 0, "val_until": 1, "test_until": [2, 3]}
+    return gs.from_tables(nodes, edges, label="vote", time="year", **periods | options)
 
 
 @pytest.mark.filterwarnings("ignore::graphshift.core.errors.GraphshiftWarning")
