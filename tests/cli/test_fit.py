@@ -64,6 +64,30 @@ def test_json_is_the_result_with_all_its_keys(graphshift: Any, tmp_path: Path) -
     assert set(result["tests"]) == set(result["majority"]) == {f"T{i}" for i in range(1, 9)}
 
 
+def test_the_largest_class_stands_beside_accuracy_alone(graphshift: Any, tmp_path: Path) -> None:
+    assert "largest class (%)" in graphshift(*ERM, "--out", tmp_path / "a").out
+    graph = gs.load("planted", nodes=60)
+    nodes, edges = [], []
+    for e in graph.environments[:3]:
+        nodes += [f"{e.name}-{i},{e.name},{float(e.x[i, 0])},{int(e.y[i] == 1)}" for i in range(60)]
+        edges += [f"{e.name}-{a},{e.name}-{b}" for a, b in e.graph.edge_index.t().tolist()]
+    (tmp_path / "nodes.csv").write_text("\n".join(["id,place,x,label", *nodes]))
+    (tmp_path / "edges.csv").write_text("\n".join(["source,target", *edges]))
+    (tmp_path / "mine.toml").write_text(
+        'method = "erm"\nepochs = 2\n[data]\nnodes = "nodes.csv"\nedges = "edges.csv"\nenvironments = "place"\n'
+        'train = "train"\nval = "val"\ntests = "T1"\nmetric = "roc_auc"\n'
+    )
+    answer = graphshift("fit", tmp_path / "mine.toml")
+    assert answer.status == 0
+    assert "mine · ERM · gcn · seed 0" in answer.out  # called after its file
+    assert Path("runs/mine-erm-0/result.json").exists()
+    assert "ROC-AUC (%)" in answer.out
+    assert "largest class" not in answer.out
+    shown = graphshift("score", "runs/mine-erm-0", tmp_path / "mine.toml").out
+    assert "ROC-AUC (%)" in shown
+    assert "largest class" not in shown
+
+
 def test_a_terminal_gets_a_bar_with_numbers(graphshift: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setenv("COLUMNS", "200")

@@ -316,8 +316,13 @@ def test_from_raw_tables_to_predictions_on_new_raw_tables(tmp_path: Path, method
     assert "column 'job': 5 values that training never had, set to zeros (first row 1, 'pilot')" in text
     assert ids.tolist() == new["id"].tolist()
     assert environment.y is None
-    result = preparation.table(ids, model.predict(environment), model.predict_proba(environment))
-    assert list(result.columns) == ["id", "prediction", "p(no)", "p(yes)"]
+    assert model.preparation_ == preparation
+    with pytest.warns(GraphshiftWarning, match="column 'age': 1 missing values"):
+        graph = model.prepare(tmp_path / "new.csv", tmp_path / "new_edges.csv")
+    assert graph.fingerprint() == environment.fingerprint()
+    result = model.predict_frame(graph)
+    assert list(result.columns) == ["id", "environment", "prediction", "p(no)", "p(yes)"]
+    assert result["id"].tolist() == new["id"].tolist()
     assert set(result["prediction"]) <= {"no", "yes"}
     if method is gs.ERM:
         assert (result["prediction"] == truth).mean() > 0.6

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from sklearn import metrics as sk
 
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.data.metrics import METRICS
 from graphshift.estimators import base, make_estimator
 from graphshift.estimators.base import _roles as roles_of
 from graphshift.fitting import fit as fitting
@@ -101,7 +104,7 @@ def test_regression_has_no_majority() -> None:
     result = result_of(gs.ERM(**TINY).fit(data), data)
     assert result["majority"] == {}
     assert result["metric"] == "mse"
-    assert set(result) == KEYS
+    assert set(result) == KEYS - {"confidence"}  # values have no probabilities
 
 
 # --- folders -----------------------------------------------------------------------------------------------------
@@ -338,3 +341,58 @@ def test_over_the_limit_nothing_is_written(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("costly")
 def test_a_mode_that_was_given_is_kept(tmp_path: Path) -> None:
     assert fit_in_folder(eerm(low_memory=True), tmp_path / "run", memory_limit=9 * GB)["low_memory"] is True
+
+
+# --- how sure the model is
+
+
+def rare() -> gs.ShiftDataset:
+    """A rare class 1 in three graphs, and one without labels."""
+    made = []
+    for seed, name in enumerate(("train", "val", "test", "target")):
+        graph = gs.load("planted", nodes=200, seed=seed).train[0].data
+        graph.y = (graph.y == 1).long()
+        graph.mask = torch.arange(200) % 5 != 0
+        made.append(gs.Environment(name, graph, gs.Task("binary", 2, "average_precision")))
+    return gs.ShiftDataset("rare", *([one] for one in made[:3]), target=made[3:])
+
+
+def test_a_result_says_how_sure_and_how_right_the_model_is() -> None:
+    data = rare()
+    model = gs.ERM(epochs=40, hidden_channels=16, lr=0.05, selection="last").fit(data)
+    result = result_of(model, data)
+    found = result["confidence"]
+    assert found["temperature"] == model.confidences_[""].temperature
+    for role, (e,) in (("val", data.val), ("tests", data.tests)):
+        y = e.labels.numpy()
+        raw, calibrated = (model.predict_proba(e, calibrated=c)[e.mask.numpy()] for c in (False, True))
+        own = found[role][e.name]
+        assert own["accuracy"] == pytest.approx((raw.argmax(axis=1) == y).mean())
+        assert own["confidence"] == pytest.approx(raw.max(axis=1).mean())
+        assert own["ece"] == METRICS["ece"].compute(y, raw)
+        assert own["calibrated"] == pytest.approx(
+            {"confidence": calibrated.max(axis=1).mean(), "ece": METRICS["ece"].compute(y, calibrated)}
+        )
+    assert found["val"]["val"]["calibrated"]["ece"] < found["val"]["val"]["ece"]
+    chosen = result["threshold"]
+    for (e,) in (data.val, data.tests):
+        predicted = model.predict_proba(e, calibrated=True)[e.mask.numpy(), 1] > chosen["probability"]
+        assert chosen["f1"][e.name] == pytest.approx(sk.f1_score(e.labels.numpy(), predicted))
+    (e,) = data.target
+    predicted = model.predict(e)[e.mask.numpy()]
+    probabilities = model.predict_proba(e, calibrated=True)[e.mask.numpy()]
+    assert result["target"]["target"] == {
+        "nodes": 160,
+        "shares": {"0": (predicted == 0).mean(), "1": (predicted == 1).mean()},
+        "confidence": pytest.approx(probabilities.max(axis=1).mean()),
+    }
+
+
+def test_a_target_of_values_has_their_mean() -> None:
+    graph = gs.load("planted", nodes=60).train[0].data
+    graph.y = graph.x[:, 0]
+    data = gs.ShiftDataset("r", [gs.Environment("a", graph)], target=[gs.Environment("b", graph)])
+    model = gs.ERM(selection="last", **TINY).fit(data)
+    values = model.predict(data.target[0])
+    found = result_of(model, data)["target"]["b"]
+    assert found == {"nodes": 60, "mean": pytest.approx(values.mean()), "deviation": pytest.approx(values.std())}

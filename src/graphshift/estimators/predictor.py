@@ -194,8 +194,8 @@ class Predictor(ABC):
                     f"environment {environment.name!r}: the model predicts NaN or infinite values, so it has no score; "
                     "train it with a lower learning rate, or scale the columns of `x`."
                 )
-            output = self._scaled(output, adapt, calibrated)
-            return environment.score(self._shifted(output, adapt, threshold, calibrated=calibrated))
+            output = self._shifted(self._scaled(output, adapt, calibrated), adapt, threshold, calibrated=calibrated)
+            return environment.to(output.device).score(output)
 
         return self._each(graphs, measure, adapt)
 
@@ -203,9 +203,9 @@ class Predictor(ABC):
         return self.confidences_.get("norm" if "norm" in parts_of(adapt) else "")
 
     def _scaled(self, output: Tensor, adapt: str | None, calibrated: bool) -> Tensor:
-        """The output over the temperature. Adapted to a prior, it has a temperature already."""
+        """The output over the temperature, in float64: ranks must not tie. Adapted to a prior, it has one already."""
         confidence = self._confidence(adapt) if calibrated and "prior" not in parts_of(adapt) else None
-        return output if confidence is None else output / confidence.temperature
+        return output if confidence is None else output.cpu().double() / confidence.temperature
 
     def _shifted(
         self, output: Tensor, adapt: str | None, threshold: float | str | None, *, calibrated: bool = False
@@ -215,7 +215,7 @@ class Predictor(ABC):
             return output
         if self.task_.kind != "binary":
             raise GraphshiftError(f"threshold is {threshold!r} and the task is {self.task_.kind}; only binary has one.")
-        return output - self._logit(threshold, adapt, calibrated)
+        return output.cpu().double() - self._logit(threshold, adapt, calibrated)
 
     def _logit(self, threshold: float | str, adapt: str | None, calibrated: bool) -> float:
         """A threshold, or what a rule chooses on validation, in the outputs that it is compared with."""
