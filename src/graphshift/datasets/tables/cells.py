@@ -109,7 +109,7 @@ def loose_dates(column: pd.Series, form: str) -> tuple[NDArray[np.float64], NDAr
 
 class _Found(NamedTuple):
     name: str
-    count: int
+    cells: int
     row: int
     example: str
 
@@ -140,10 +140,10 @@ class Findings:
         for what, found in self._found.items():
             if len(found) <= _LINES:
                 lines += [
-                    f"{self._where}: column {f.name!r}: {f.count} {what} (first row {f.row}{f.example})." for f in found
+                    f"{self._where}: column {f.name!r}: {f.cells} {what} (first row {f.row}{f.example})." for f in found
                 ]
             else:
-                total = sum(f.count for f in found)
+                total = sum(f.cells for f in found)
                 lines.append(f"{self._where}: {listed([f.name for f in found])}: {total:,} {what}.")
         return lines
 

@@ -28,8 +28,8 @@ class Matrix(BaseModel, extra="forbid", frozen=True):
     """
 
     kind: Literal["matrix"] = "matrix"
-    file: str = Field(pattern=r"^[^/\\\0]+$")
-    ids: str | None = Field(default=None, pattern=r"^[^/\\\0]+$")
+    file: str = Field(pattern=r"^[^/\\\x00]+$")
+    ids: str | None = Field(default=None, pattern=r"^[^/\\\x00]+$")
     width: int = Field(gt=0)
     kept: tuple[int, ...] | None = None
 
@@ -82,8 +82,8 @@ def read_matrix(path: Path, ids_path: Path | None, ids: pd.Index, nodes_where: s
         return scipy.sparse.csc_array(matrix[_order(ids_path, matrix.shape[0], ids, nodes_where)])
     if matrix.shape[0] != len(ids):
         raise GraphshiftError(
-            f"{path}: the matrix has {matrix.shape[0]} rows and {nodes_where} has {len(ids)}; expected one for each node "
-            "in the same order. If the order differs, give a file with the id of each row as feature_ids."
+            f"{path}: the matrix has {matrix.shape[0]} rows and {nodes_where} has {len(ids)}; expected one for each "
+            "node in the same order. If the order differs, give a file with the id of each row as feature_ids."
         )
     return matrix.tocsc()
 
@@ -125,7 +125,7 @@ def _order(path: Path, rows: int, ids: pd.Index, nodes_where: str) -> NDArray[np
     if (found < 0).any():
         first = ids[int((found < 0).argmax())]
         raise GraphshiftError(
-            f"{path}: {int((found < 0).sum())} nodes of {nodes_where} have no row, such as {shown(first)}; expected one "
-            "for each node."
+            f"{path}: {int((found < 0).sum())} nodes of {nodes_where} have no row, such as {shown(first)}; expected "
+            "one for each node."
         )
     return np.asarray(found, dtype=np.int64)

@@ -1,5 +1,7 @@
 """What the training cells of a column are: numbers written as text, dates, or numbers with a slip."""
 
+from typing import Any, NamedTuple
+
 import pandas as pd
 
 from graphshift.core.errors import GraphshiftError
@@ -10,6 +12,13 @@ from graphshift.datasets.tables.files import NA_WORDS, Table
 FEWEST = 20
 
 _DATE = r"\d{4}-\d{2}(-\d{2}([T ].*)?)?"
+
+
+class Constant(NamedTuple):
+    """A column that says nothing: its one value in training, None if it is empty."""
+
+    name: str
+    value: Any
 
 
 def digits(train: pd.Series) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.tables.files import Table
-
-#: What the option ``scale`` may be.
-Scale: TypeAlias = Literal["auto", "none", "standard", "log", "rank"]
+from graphshift.datasets.tables.kinds import Constant
 
 _KNOTS = 101  # of the training ranks of a column with many values
 _SKEWED = 2.0  # numbers with a skewness above this are taken as logarithms
@@ -25,8 +23,8 @@ class Numbers(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
 
     Attributes:
         names: of the columns.
-        how: ``"none"`` leaves them alone; ``"standard"`` takes off the mean and divides by the deviation; ``"log"`` does
-            so with sign(x) log(1 + abs(x)); ``"rank"`` gives the place among the training nodes, ``"rank here"``
+        how: ``"none"`` leaves them alone; ``"standard"`` takes off the mean and divides by the deviation; ``"log"``
+            does so with sign(x) log(1 + abs(x)); ``"rank"`` gives the place among the training nodes, ``"rank here"``
             among the nodes of the same graph, both scaled to mean 0 and deviation 1; ``"flag"`` says only where the
             column is missing (it is constant otherwise).
         mean, scale: for each column, over the training nodes (of the logarithms for ``"log"``). Without them nothing is
@@ -95,19 +93,13 @@ class FittedNumber(NamedTuple):
     instead: FittedNumber | None = None  # the treatment if the table is no bag of words
 
 
-class Constant(NamedTuple):
-    """A column that says nothing: its one value in training, NaN if it is empty."""
-
-    name: str
-    value: float
-
-
 def fit_numbers(
     nodes: Table, names: Sequence[str], values: NDArray[np.generic], wanted: Sequence[str], *, dates: str | None = None
 ) -> list[FittedNumber | Constant]:
     """Decides from the training rows of some columns, ``[columns, rows]``, how to treat each.
 
-    ``wanted`` is a :data:`Scale` for each column, ``"rank here"``, or ``"auto rank here"``, which spares 0/1 columns.
+    ``wanted`` is what the option ``scale`` says for each column, ``"rank here"``, or
+    ``"auto rank here"``, which spares 0/1 columns.
     """
     result: list[FittedNumber | Constant] = []
     if values.dtype.kind in "biu":  # the usual 0/1 columns need no arithmetic
@@ -130,7 +122,7 @@ def _fit(
     known = values[~np.isnan(values)]
     flag = len(known) < len(values)
     if not len(known):
-        return Constant(name, np.nan)
+        return Constant(name, None)
     mean, scale = _moments(nodes, name, known)
     # Rounding leaves a constant column such as 0.1 a tiny deviation, so constancy is decided by the values.
     if scale == 0 or known.min() == known.max():
@@ -171,7 +163,7 @@ def blocks(fitted: Sequence[FittedNumber]) -> Iterator[Numbers]:
         use_mean, use_scale = centred and how in ("none", "standard", "log"), centred and how in ("standard", "log")
         yield Numbers(
             names=tuple(f.name for f in found),
-            how=how,  # type: ignore[arg-type]
+            how=how,
             mean=tuple(f.mean for f in found) if use_mean else (),
             scale=tuple(f.scale for f in found) if use_scale else (),
             knots=tuple(f.knots for f in found) if how == "rank" else (),
@@ -182,6 +174,7 @@ def blocks(fitted: Sequence[FittedNumber]) -> Iterator[Numbers]:
 
 
 def signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """sign(x) log(1 + abs(x))."""
     return np.copysign(np.log1p(np.abs(values)), values)
 
 

@@ -27,9 +27,7 @@ Part: TypeAlias = NDArray[np.float32] | scipy.sparse.csc_array
 _RANK_SCALE = 12**0.5  # of ranks in (0, 1), so that they have deviation 1
 
 
-def number_parts(
-    spec: Numbers, nodes: Table, rows: NDArray[np.bool_] | None, findings: Findings
-) -> Iterator[Part]:
+def number_parts(spec: Numbers, nodes: Table, rows: NDArray[np.bool_] | None, findings: Findings) -> Iterator[Part]:
     """The features of a block of columns, some at a time."""
     first, flags = 0, set(spec.flags)
     for names in together(nodes, spec.names, "a feature that the model was trained with"):
@@ -43,7 +41,7 @@ def number_parts(
 def ranked_here(values: NDArray[np.float64]) -> NDArray[np.float32]:
     """Ranks among the nodes of one graph, ``[nodes, columns]``, with mean 0 and deviation 1; 0 where missing."""
     placed = [np.nan_to_num(ranks(values[:, i]), nan=0.5) for i in range(values.shape[1])]
-    return _centred(np.stack(placed, axis=1)) if placed else np.zeros((len(values), 0), dtype=np.float32)
+    return scaled_ranks(np.stack(placed, axis=1)) if placed else np.zeros((len(values), 0), dtype=np.float32)
 
 
 def values_here(spec: Numbers, nodes: Table, rows: NDArray[np.bool_] | None) -> NDArray[np.float64]:
@@ -55,7 +53,8 @@ def values_here(spec: Numbers, nodes: Table, rows: NDArray[np.bool_] | None) -> 
     return np.concatenate(found).T
 
 
-def _centred(places: NDArray[np.float64]) -> NDArray[np.float32]:
+def scaled_ranks(places: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Ranks in (0, 1) with mean 0 and deviation 1."""
     return ((places - 0.5) * _RANK_SCALE).astype(np.float32)
 
 
@@ -169,6 +168,4 @@ def _too_far(
     i, place = (int(found[0]) for found in np.nonzero(far))
     column = some_rows(nodes.frame[names[i]], rows)
     known = f"mean {spec.mean[part][i]:.4g}, deviation {spec.scale[part][i]:.4g}" if spec.scale else "left as they are"
-    raise GraphshiftError(
-        f"{nodes.cell(column, place)} is too far from the training values to compute with ({known})."
-    )
+    raise GraphshiftError(f"{nodes.cell(column, place)} is too far from the training values to compute with ({known}).")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,6 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
 from graphshift.datasets.tables.cells import Findings, some_rows
 from graphshift.datasets.tables.files import Table
-
-#: What the option ``text`` may say of a column.
-TextKind: TypeAlias = Literal["tfidf", "hash"]
 
 _MOST_WORDS = 20_000  # of a vocabulary: the most frequent ones
 _HASHED = 4096  # features of hashed words
@@ -54,8 +51,8 @@ class Text(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
         return [f"{self.name}:{word}" for word in self.words or range(self.hashed)]
 
 
-def fit_text(column: pd.Series, how: TextKind) -> Text | None:
-    """Learns the words from the training cells; None if no word is in two of them."""
+def fit_text(column: pd.Series, how: str) -> Text | None:
+    """Learns the words from the training cells; None if no word is in two of them. ``how``: ``tfidf`` or ``hash``."""
     if how == "hash":
         return Text(name=str(column.name), hashed=_HASHED) if column.notna().any() else None
     try:

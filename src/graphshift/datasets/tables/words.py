@@ -12,10 +12,10 @@ from pydantic import BaseModel, Field
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.tables.cells import Findings, some_rows
-from graphshift.datasets.tables.files import Table, plain_text, shown
-from graphshift.datasets.tables.kinds import FEWEST
+from graphshift.datasets.tables.files import Table, plain_text
+from graphshift.datasets.tables.kinds import FEWEST, Constant
 
-#: What may stand between the words of a list; those before the bar are also recognised unasked.
+#: What may stand between the words of a list; the clear ones are also recognised unasked.
 SEPARATORS, _CLEAR = (";", "|", ",", " "), (";", "|")
 
 
@@ -69,14 +69,13 @@ class _Lists(NamedTuple):
     words: list[str]
 
 
-def fit_category(nodes: Table, column: pd.Series, *, chosen: bool) -> Category | str:
+def fit_category(nodes: Table, column: pd.Series, *, chosen: bool) -> Category | Constant | str:
     """Learns the words of a column's training cells; or says why it is left out."""
     known = column.dropna()
     words = sorted({plain_text(value) for value in factorized(nodes, known)[1]})
     flag = len(known) < len(column)
     if not words or (len(words) == 1 and not flag):
-        found = f"is always {shown(words[0])}" if words else "is empty"
-        return f"left out column {column.name!r}: it {found} in training, so it says nothing."
+        return Constant(str(column.name), words[0] if words else None)
     if not chosen and len(words) == len(known) >= FEWEST:
         return (
             f"left out column {column.name!r}: it is different for every node, as a name is. To use it, list it in "
@@ -176,9 +175,7 @@ def _split(nodes: Table, column: pd.Series, separator: str) -> _Lists:
     return _Lists(node, flat[np.repeat(start[codes], count) + offset], list(number))
 
 
-def _tell(
-    spec: Category | MultiHot, missing: NDArray[np.bool_], unseen: NDArray[np.bool_], findings: Findings
-) -> None:
+def _tell(spec: Category | MultiHot, missing: NDArray[np.bool_], unseen: NDArray[np.bool_], findings: Findings) -> None:
     where = "given a feature of their own" if spec.missing else "set to zeros"
     findings.add(spec.name, f"missing values, {where}", missing)
     what = "values that training never had, set to zeros"
