@@ -168,7 +168,10 @@ def test_names_are_left_out_unless_they_are_asked_for() -> None:
     ("values", "message"),
     [
         ([1.0] * 9 + [np.inf] + [2.0] * 30, r"nodes.csv: row 10, column 'c': inf is not a finite number \(1 such"),
-        (["1", "2"] * 9 + ["12a", "3"] * 11, r"row 19, column 'c': '12a' is not a number, and 19 of 20 training values"),
+        (
+            ["1", "2"] * 9 + ["12a", "3"] * 11,
+            r"row 19, column 'c': '12a' is not a number, and 19 of 20 training values",
+        ),
         ([1e308, -1e308] * 20, "'c' holds numbers up to 1e.308, too large"),
         ([[1, 2], [3]] * 20, "'c' holds lists or other nested values"),
         ([b"a", b"b"] * 20, "'c' holds lists or other nested values"),

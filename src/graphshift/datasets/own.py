@@ -88,7 +88,8 @@ def from_tables(
         categorical: columns of numbers to treat as words, such as codes.
         scale: of numbers: ``"standard"`` (mean 0, deviation 1), ``"log"`` (the same of logarithms), ``"rank"`` (the
             place among the training nodes), ``"none"``, or ``"auto"``: none for 0/1 and for bags of words, log for
-            skewed numbers, standard for the rest. One for all, or by column, as in ``{"age": "log"}``; the others are auto.
+            skewed numbers, standard for the rest. One for all, or by column, as in ``{"age": "log"}``; the others are
+            auto.
         per_environment: True ranks the numbers of each column inside each environment, and inside the new graph when
             predicting, in place of ``scale`` (0/1 columns stay); or the columns to do so with.
         dates: columns of dates; by column with a format, as in ``{"born": "%d.%m.%Y"}``. Dates as in 2024-05-31 are

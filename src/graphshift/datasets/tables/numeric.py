@@ -78,7 +78,7 @@ class Numbers(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
 
 
 class FittedNumber(NamedTuple):
-    """How one column is treated; ``filled`` is the share of its values that will not be 0."""
+    """How one column is treated."""
 
     name: str
     how: str
@@ -88,7 +88,6 @@ class FittedNumber(NamedTuple):
     places: tuple[float, ...] = ()
     flag: bool = False
     dates: str | None = None
-    filled: float = 1.0
     zero_one: bool = False
     instead: FittedNumber | None = None  # the treatment if the table is no bag of words
 
@@ -105,12 +104,11 @@ def fit_numbers(
     if values.dtype.kind in "biu":  # the usual 0/1 columns need no arithmetic
         low, high = values.min(axis=1), values.max(axis=1)
         zero_one = (low == 0) & (high == 1)
-        share = (values != 0).mean(axis=1)
     else:
-        zero_one, share = np.zeros(len(values), dtype=bool), np.zeros(len(values))
+        zero_one = np.zeros(len(values), dtype=bool)
     for i, name in enumerate(names):
         if zero_one[i] and wanted[i] in ("auto", "none", "auto rank here"):
-            result.append(FittedNumber(name, "none", filled=float(share[i]), zero_one=True))
+            result.append(FittedNumber(name, "none", zero_one=True))
         else:
             result.append(_fit(nodes, name, values[i].astype(np.float64), wanted[i], dates))
     return result
@@ -123,15 +121,15 @@ def _fit(
     flag = len(known) < len(values)
     if not len(known):
         return Constant(name, None)
-    mean, scale = _moments(nodes, name, known)
+    unscaled = wanted in ("log", "rank", "rank here", "auto rank here")  # numbers of any size can be ranked
+    mean, scale = (0.0, 1.0) if unscaled else _moments(nodes, name, known)
     # Rounding leaves a constant column such as 0.1 a tiny deviation, so constancy is decided by the values.
     if scale == 0 or known.min() == known.max():
-        fitted = FittedNumber(name, "flag", flag=True, dates=dates, mean=float(known[0]), filled=0.0)
+        fitted = FittedNumber(name, "flag", flag=True, dates=dates, mean=float(known[0]))
         return fitted if flag else Constant(name, float(known[0]))
     zero_one = dates is None and bool(((known == 0) | (known == 1)).all())
-    filled = float((known != 0).sum()) / len(values)
     plain = FittedNumber(name, "none", mean=mean, flag=flag, dates=dates)
-    alone = plain._replace(mean=0.0, filled=filled, zero_one=True)
+    alone = plain._replace(mean=0.0, zero_one=True)
     if zero_one and wanted in ("auto", "none", "auto rank here"):
         return alone
     if wanted == "none":
@@ -144,13 +142,14 @@ def _fit(
     standard = plain._replace(how="standard", scale=scale)
     if wanted == "standard":
         return standard
-    log_mean, log_scale = _moments(nodes, name, signed_log(known))
-    log = plain._replace(how="log", mean=log_mean, scale=log_scale or 1.0)
+    usual = standard
+    if wanted == "log" or (dates is None and _is_skewed(known, mean, scale)):
+        log_mean, log_scale = _moments(nodes, name, signed_log(known))
+        usual = plain._replace(how="log", mean=log_mean, scale=log_scale or 1.0)
     if wanted == "log":
-        return log
-    skewed = known.min() >= 0 and known.max() >= 10 and _skewness(known, mean, scale) > _SKEWED
-    usual = log if skewed and dates is None else standard
-    if known.min() >= 0 and known.max() <= 100 and filled <= 0.1 and dates is None:  # as word counts are
+        return usual
+    mostly_zero = int((known != 0).sum()) <= 0.1 * len(values)
+    if mostly_zero and known.min() >= 0 and known.max() <= 100 and dates is None:  # as word counts are
         how = "none" if known.max() <= 1 else "log"
         return alone._replace(how=how, zero_one=False, instead=usual)
     return usual
@@ -189,8 +188,9 @@ def _moments(nodes: Table, name: str, known: NDArray[np.float64]) -> tuple[float
     return mean, scale
 
 
-def _skewness(known: NDArray[np.float64], mean: float, scale: float) -> float:
-    return float((((known - mean) / scale) ** 3).mean())
+def _is_skewed(known: NDArray[np.float64], mean: float, scale: float) -> bool:
+    """Whether numbers are as counts of friends or sums of money are: none below 0, most small, some very large."""
+    return bool(known.min() >= 0 and known.max() >= 10 and (((known - mean) / scale) ** 3).mean() > _SKEWED)
 
 
 def _knots(known: NDArray[np.float64]) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -87,13 +87,13 @@ def _read(
 def _tell(
     spec: Numbers, names: list[str], missing: NDArray[np.bool_], bad: NDArray[np.bool_], findings: Findings
 ) -> None:
-    mean = {"none": "the training mean" if spec.mean else "0", "flag": "the training value"}
-    filled = mean.get(spec.how, "0" if spec.zeros_stay else "the training mean")
-    filled = "the middle rank" if spec.how.startswith("rank") else filled
+    filled = "set to 0" if spec.zeros_stay and not spec.mean else "set to the training mean"
+    filled = "set to the middle rank" if spec.how.startswith("rank") else filled
+    filled = "which a feature says" if spec.how == "flag" else filled
     what = "finite numbers" if spec.dates is None else "dates"
     for i in np.flatnonzero(missing.any(axis=1)):
         findings.add(names[i], f"values that are not {what}, as those of training are; taken as missing", bad[i])
-        findings.add(names[i], f"missing values, set to {filled}", missing[i] & ~bad[i])
+        findings.add(names[i], f"missing values, {filled}", missing[i] & ~bad[i])
 
 
 def _features(
@@ -131,7 +131,7 @@ def _features(
 
 def _by_column(values: NDArray[np.generic]) -> scipy.sparse.csc_array:
     """``[columns, rows]`` as a sparse ``[rows, columns]``."""
-    column, row = np.nonzero(values)
+    column, row = np.nonzero(values != 0)  # several times faster for bools
     starts = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=len(values)))])
     filled = values[column, row].astype(np.float32)
     return scipy.sparse.csc_array((filled, row.astype(np.int32), starts), shape=values.shape[::-1])
