@@ -17,6 +17,7 @@ EDGES = "source,target,weight\n1,2,1\n3,4,2\n"
 TWO: dict[str, Any] = {"environments": "country", "train": "DE", "tests": "FR"}
 
 #: name: (node table, edge table, options, message); None for a table takes the good one.
+ONLY = "id,label,country\n1,a,DE\n2,b,DE\n3,a,FR\n4,b,FR\n"
 HOSTILE: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "no id column": (NODES.replace("id,", "key,", 1), None, {}, r"nodes.csv: there is no column 'id' .* are 'key'"),
     "no label column": (None, None, {"label": "y"}, r"nodes.csv: there is no column 'y' for the labels"),
@@ -24,7 +25,7 @@ HOSTILE: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "no environment column": (None, None, {"environments": "land"}, r"there is no column 'land' for the environments"),
     "no target column": (None, "source,goal\n1,2\n", {}, r"edges.csv: there is no column 'target'"),
     "no weight column": (None, None, {"weight": "w"}, r"edges.csv: there is no column 'w' for the edges' weights"),
-    "no features at all": ("id,label,country\n1,a,DE\n2,b,DE\n3,a,FR\n4,b,FR\n", None, {}, r"no column is left"),
+    "no features at all": (ONLY, None, {"structure": False}, r"no column is left to make features of"),
     "duplicate ids": (NODES + "2,a,1,FR\n", None, {}, r"nodes.csv: rows 2 and 5 have the same id '2'"),
     "empty id": (NODES + ",a,1,FR\n", None, {}, r"nodes.csv: row 5, column 'id' is empty"),
     "empty end": (None, EDGES + "1,,1\n", {}, r"edges.csv: row 3, column 'target' is empty"),

@@ -1,7 +1,8 @@
 """``own``: a user's own graph as a shift dataset: two tables, a PyG ``Data`` or a networkx graph."""
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,6 +36,14 @@ def from_tables(
     label: str = "label",
     features: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
+    scale: str | Mapping[str, str] = "auto",
+    per_environment: bool | Sequence[str] = False,
+    dates: Sequence[str] | Mapping[str, str] = (),
+    multi_hot: Sequence[str] | Mapping[str, str] = (),
+    text: Sequence[str] | Mapping[str, str] = (),
+    structure: bool | None = None,
+    feature_file: str | Path | None = None,
+    feature_ids: str | Path | None = None,
     environments: str | None = None,
     train: Value | Sequence[Value] = (),
     val: Value | Sequence[Value] = (),
@@ -59,10 +68,12 @@ def from_tables(
 ) -> ShiftDataset:
     """Makes a shift dataset of a node table and an edge table.
 
-    Columns of numbers are scaled by the mean and deviation of the training nodes; a missing number becomes the mean
-    and, if training has missing ones, a 0/1 feature says so. Columns of words become one 0/1 feature for each word that
-    training has (kept sparse if they are many); an unseen word has zeros. Columns that are constant in training are
-    left out. Whatever was left out or filled in is counted in one :class:`~graphshift.core.errors.GraphshiftWarning`.
+    Everything is learned from the training nodes. Columns of 0 and 1 stay as they are, other numbers are scaled (see
+    ``scale``); a missing number becomes the mean and, if training has missing ones, a 0/1 feature says so. Columns of
+    words become one 0/1 feature for each word that training has; an unseen word has zeros. Dates such as 2024-05-31
+    become years since 2000. Columns that are constant in training are left out. Features that are many and mostly 0 are
+    kept sparse. Whatever was decided, left out or filled in is told in one
+    :class:`~graphshift.core.errors.GraphshiftWarning`.
 
     The environments are either the values of a column, each with the edges among its own nodes, or periods of time,
     each with the graph of all nodes up to its end, of which the nodes of the period count.
@@ -75,6 +86,23 @@ def from_tables(
             and does not count.
         features: columns to learn from; None takes all that have no other role.
         categorical: columns of numbers to treat as words, such as codes.
+        scale: of numbers: ``"standard"`` (mean 0, deviation 1), ``"log"`` (the same of logarithms), ``"rank"`` (the
+            place among the training nodes), ``"none"``, or ``"auto"``: none for 0/1 and for bags of words, log for
+            skewed numbers, standard for the rest. One for all, or by column, as in ``{"age": "log"}``; the others are
+            auto.
+        per_environment: True ranks the numbers of each column inside each environment, and inside the new graph when
+            predicting, in place of ``scale`` (0/1 columns stay); or the columns to do so with.
+        dates: columns of dates; by column with a format, as in ``{"born": "%d.%m.%Y"}``. Dates as in 2024-05-31 are
+            found unasked.
+        multi_hot: columns of lists such as ``a;b;c``: a 0/1 feature for each word; by column with what separates the
+            words, as in ``{"tags": "|"}``. Clear ones are found unasked.
+        text: columns of text, as sparse TF-IDF of the words that training has; by column ``"tfidf"``, or ``"hash"``:
+            words hashed into 4,096 features.
+        structure: whether to add structural features (see :func:`~graphshift.data.structure.structural_columns`); None
+            does so if there are no others.
+        feature_file: a path to further features, sparse, used as they are: SciPy's ``.npz`` or MatrixMarket's ``.mtx``,
+            ``[nodes, features]``, rows in the order of the node table.
+        feature_ids: a path to a text file with the node's id for each row of ``feature_file``, if the order differs.
         environments: column whose values are environments, such as a country.
         train, val, tests: which of these values train, validate and test; one value or several. All but train may be
             empty.

@@ -23,5 +23,8 @@ def options_from_toml_table(table: Mapping[str, Any], base: str | Path, *, where
             raise GraphshiftError(f'{where}{found}; expected a path to CSV or Parquet, as in {key} = "{key}.csv".')
         paths[key] = str((Path(base) / path).absolute())
     rest = {key: value for key, value in table.items() if key not in ("nodes", "edges")}
+    for key in ("feature_file", "feature_ids"):
+        if isinstance(rest.get(key), str):
+            rest[key] = str((Path(base) / rest[key]).absolute())
     checked_options(rest, where=where)
     return {**paths, **rest}

@@ -1,6 +1,7 @@
 """A user's own tables as a shift dataset: one of nodes, one of edges, and a column that says how they are split."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -11,10 +12,14 @@ from torch_geometric.data import Data
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
-from graphshift.datasets.tables.columns import fit_columns, transform
+from graphshift.data.structure import STRUCTURAL_NAMES, structural_columns
+from graphshift.datasets.tables.columns import Column, here, transform
+from graphshift.datasets.tables.feature_file import fit_matrix, matrix_part, read_matrix
 from graphshift.datasets.tables.files import Source, Table, shown
+from graphshift.datasets.tables.fit_columns import Wishes, fit_columns
 from graphshift.datasets.tables.graph import Edges, Layout, node_ids, read_both, read_edges
 from graphshift.datasets.tables.labels import encode, fit_label, hide_labels
+from graphshift.datasets.tables.local import fit_structure, placeholder, with_local
 from graphshift.datasets.tables.options import TableOptions
 from graphshift.datasets.tables.preparation import Preparation, remark
 from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by, targets
@@ -25,7 +30,8 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     o = options
     split_column = o.environments or o.time
     assert split_column is not None
-    text = [o.label, *o.categorical, *([o.environments] if o.environments else [])]
+    wishes = _wishes(o)
+    text = [o.label, *wishes.special, *([o.environments] if o.environments else [])]
     layout = Layout(**{field: getattr(o, field) for field in Layout.model_fields})
     node_table, edge_table = read_both(nodes, edges, layout, text)
     ids = node_ids(node_table, o.id)
@@ -36,42 +42,110 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
 
     kept = split.group >= 0
     edge_index, edge_weight = _within(found, kept, stays)
-    table, split = node_table.take(kept), split.of(kept)
-    training = split.group < split.train
+    training = kept & (split.group < split.train)
+    split = split.of(kept)
+    labels = Table(node_table.where, node_table.column(o.label, "the labels (option label)").to_frame()).take(kept)
     unlabelled = targets(split)
-    visible, hidden = hide_labels(table, o.label, unlabelled)
-    label, label_remarks = fit_label(visible, o.label, training, kind=o.task, metric=o.metric, positive=o.positive)
-    names = _feature_columns(table, o, split_column)
-    chosen = o.features is not None
-    columns, column_remarks = fit_columns(table, names, training, categorical=o.categorical, chosen=chosen)
-    preparation = Preparation(layout=layout, columns=columns, label=label)
-    x, value_remarks = transform(columns, table)
+    visible, hidden = hide_labels(labels, o.label, unlabelled)
+    fitted_on = split.group < split.train
+    label, label_remarks = fit_label(visible, o.label, fitted_on, kind=o.task, metric=o.metric, positive=o.positive)
+    names = _feature_columns(node_table, o, wishes, split_column)
+    columns: tuple[Column, ...]
+    columns, column_remarks = fit_columns(node_table, names, training, wishes, chosen=o.features is not None)
+    matrix = None
+    if o.feature_file is not None:
+        path, id_path = Path(o.feature_file), None if o.feature_ids is None else Path(o.feature_ids)
+        matrix = read_matrix(path, id_path, ids, node_table.where)
+        fitted_matrix = fit_matrix(path, id_path, matrix, training)
+        columns, matrix = (*columns, fitted_matrix), matrix_part(fitted_matrix, matrix.tocsr()[kept].tocsc(), path)
+    use_structure = _use_structure(o, columns, node_table, column_remarks)
+    x, value_remarks = transform(columns, node_table, kept, matrix=matrix, sparse=fitted_on)
+    shared = x.shape[1]
     encoded = encode(label, visible)
     if encoded.unseen.any():
-        raise GraphshiftError(_unseen_label(table, o.label, encoded.unseen, split))
-    data = Data(x=x, edge_index=edge_index, y=encoded.y, mask=encoded.known | torch.from_numpy(unlabelled))
+        raise GraphshiftError(_unseen_label(labels, o.label, encoded.unseen, split))
+    known = encoded.known | torch.from_numpy(unlabelled)
+    data = Data(x=x if shared else placeholder(len(known)), edge_index=edge_index, y=encoded.y, mask=known)
     if edge_weight is not None:
         data.edge_weight = edge_weight
     if count := int((~data.mask).sum()):
-        label_remarks.append(f"{table.where}: {count} nodes have no label; they stay in the graph and do not count.")
+        label_remarks.append(f"{labels.where}: {count} nodes have no label; they stay in the graph and do not count.")
     roles = cut(Environment(o.name, data, label.task), split)
+
+    inside = members(split)
+    made = [environment for role in roles.values() for environment in role]
+    structural = {e.name: structural_columns(e.graph) for e in made} if use_structure else {}
+    structure = fit_structure([structural[e.name] for e in roles["train"]]) if use_structure else None
+    ranked = here(columns, node_table, kept)
+
+    def whole(e: Environment) -> Environment:
+        scaled = None if structure is None else structure.scaled(structural[e.name])
+        return with_local(e, shared, ranked[inside[e.name]], scaled)
+
+    roles = {role: [whole(e) for e in found] for role, found in roles.items()}
+    sparse = x.layout == torch.sparse_csr
+    preparation = Preparation(layout=layout, columns=columns, label=label, structure=structure, sparse=sparse)
     report = [*split.remarks, *found.remarks, *left_out, *column_remarks, *value_remarks, *label_remarks, *hidden]
     remark(o.name, report, level=3)
-    inside = {environment: ids[kept][rows].to_numpy() for environment, rows in members(split).items()}
-    facts = {"preparation": preparation, "report": tuple(report), "ids": inside}
+    own_ids = {environment: ids[kept][rows].to_numpy() for environment, rows in inside.items()}
+    facts = {"preparation": preparation, "report": tuple(report), "ids": own_ids}
     return ShiftDataset(o.name, **roles, facts=facts)
 
 
-def _feature_columns(nodes: Table, o: TableOptions, split_column: str) -> Sequence[str]:
+def _wishes(o: TableOptions) -> Wishes:
+    asked: dict[str, str] = {}
+    for option in ("categorical", "text", "multi_hot", "dates"):
+        for name in getattr(o, option):
+            if name in asked:
+                raise GraphshiftError(f"{option} names {name!r}, and so does {asked[name]}; a column is of one kind.")
+            asked[name] = option
+    return Wishes(
+        categorical=o.categorical,
+        scale=o.scale,
+        per_environment=o.per_environment,
+        text=o.text,
+        multi_hot=o.multi_hot,
+        dates=o.dates,
+    )
+
+
+def _feature_columns(nodes: Table, o: TableOptions, wishes: Wishes, split_column: str) -> Sequence[str]:
     taken = (o.id, o.label, split_column)
     names = [name for name in nodes.frame.columns if name not in taken] if o.features is None else o.features
+    known = set(names)
     for role, column in (("id", o.id), ("label", o.label)):
-        if column in names:
+        if column in known:
             raise GraphshiftError(f"features names {column!r}, which is the {role}; nothing could be learned from it.")
-    for name in o.categorical:
-        if name not in names:
-            raise GraphshiftError(f"categorical names {name!r}, which is not among the features {', '.join(names)}.")
+    asked: dict[str, Iterable[str]] = {
+        "categorical": wishes.categorical,
+        "text": wishes.text,
+        "multi_hot": wishes.multi_hot,
+        "dates": wishes.dates,
+        "scale": () if isinstance(wishes.scale, str) else wishes.scale,
+        "per_environment": () if isinstance(wishes.per_environment, bool) else wishes.per_environment,
+    }
+    for option, columns in asked.items():
+        for name in columns:
+            if name not in known:
+                some = ", ".join(names[:30]) + ("…" if len(names) > 30 else "")
+                raise GraphshiftError(f"{option} names {name!r}, which is not among the features {some}.")
     return names
+
+
+def _use_structure(o: TableOptions, columns: Sequence[Column], nodes: Table, remarks: list[str]) -> bool:
+    """Structural features if they are asked for, or if there are no others and they are not refused."""
+    if o.structure or columns:
+        return bool(o.structure)
+    if o.structure is False:
+        raise GraphshiftError(
+            f"{nodes.where}: no column is left to make features of; add one, or let structure be true."
+            + "".join(f"\n{text}" for text in remarks)
+        )
+    remarks.append(
+        f"{nodes.where}: no column is left to make features of; the place of each node in the graph is used instead "
+        f"({', '.join(STRUCTURAL_NAMES[: len(STRUCTURAL_NAMES) // 2])}, and their ranks in each graph)."
+    )
+    return True
 
 
 def _within(edges: Edges, kept: NDArray[np.bool_], stays: NDArray[np.bool_]) -> tuple[Tensor, Tensor | None]:

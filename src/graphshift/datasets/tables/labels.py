@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.tasks import Task
-from graphshift.datasets.tables.columns import numbers
+from graphshift.datasets.tables.cells import numbers
 from graphshift.datasets.tables.files import Table, is_number, numbers_or_text, plain_text, shown
 
 #: Whole numbers with more distinct values than this are quantities, not classes.

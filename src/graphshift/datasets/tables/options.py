@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, StrictStr, ValidationError
@@ -22,6 +23,24 @@ Values: TypeAlias = Annotated[tuple[Value, ...], BeforeValidator(_listed)]
 Moments: TypeAlias = Annotated[tuple[Moment, ...], BeforeValidator(_listed)]
 
 
+def _named(value: Any) -> Any:
+    """A list of columns stands for a table in which nothing is said of each."""
+    value = _listed(value)
+    names = isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+    return dict.fromkeys(value, "") if names else value
+
+
+def _tfidf(value: Any) -> Any:
+    named = _named(value)
+    return {name: how or "tfidf" for name, how in named.items()} if isinstance(named, dict) else named
+
+
+Scale: TypeAlias = Literal["auto", "none", "standard", "log", "rank"]
+Named: TypeAlias = Annotated[dict[StrictStr, StrictStr], BeforeValidator(_named)]
+Texts: TypeAlias = Annotated[dict[StrictStr, Literal["tfidf", "hash"]], BeforeValidator(_tfidf)]
+File: TypeAlias = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)]
+
+
 class TableOptions(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     """The options of :func:`graphshift.datasets.own.from_tables`, without the tables."""
 
@@ -29,6 +48,14 @@ class TableOptions(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     label: str = Field("label", description="column of what is predicted")
     features: Names | None = Field(None, description="columns to learn from; all others if not given")
     categorical: Names = Field((), description="columns of numbers that are codes, so words")
+    scale: Scale | dict[StrictStr, Scale] = Field("auto", description="how numbers are scaled, for all or by column")
+    per_environment: StrictBool | Names = Field(False, description="columns of numbers to rank inside each environment")
+    dates: Named = Field(default_factory=dict, description="columns of dates, with their format if it is another")
+    multi_hot: Named = Field(default_factory=dict, description="columns of lists of words, with what separates them")
+    text: Texts = Field(default_factory=dict, description="columns of text, with tfidf or hash")
+    structure: StrictBool | None = Field(None, description="whether to describe each node by its place in the graph")
+    feature_file: File | None = Field(None, description="sparse matrix of further features, .npz or .mtx")
+    feature_ids: File | None = Field(None, description="text file with the node's id for each row of feature_file")
     environments: str | None = Field(None, description="column that says the environment")
     train: Values = Field((), description="its values that train")
     val: Values = Field((), description="its values that validate")
@@ -68,6 +95,8 @@ def checked_options(values: Mapping[str, Any], *, where: str = "") -> TableOptio
             f"{where}expected environments (a column such as a country, with train, val and tests) or time (a column "
             f"such as a year, with train_until, val_until and test_until); {found}."
         )
+    if options.feature_ids is not None and options.feature_file is None:
+        raise GraphshiftError(f"{where}feature_ids goes with feature_file, which is not given.")
     column, needed, other = ("environments", by_value, by_time) if options.time is None else ("time", by_time, by_value)
     for name in other:
         if getattr(options, name) not in ((), None):

@@ -8,18 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, ValidationError, model_validator
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.storage import read_json, write_json
 from graphshift.data.environment import Environment
-from graphshift.datasets.tables.columns import Category, Column, transform, width
-from graphshift.datasets.tables.files import Source, shown
+from graphshift.data.structure import STRUCTURAL_NAMES, structural_columns
+from graphshift.datasets.tables.columns import Column, as_text, feature_names, here, transform
+from graphshift.datasets.tables.feature_file import Matrix, matrix_part, read_matrix
+from graphshift.datasets.tables.files import Source, Table, shown
 from graphshift.datasets.tables.graph import Layout, node_ids, read_both, read_edges
 from graphshift.datasets.tables.labels import Label, decode, encode
+from graphshift.datasets.tables.local import Structure, placeholder, with_local
 
-_FILE, _FORMAT = "preparation.json", 1
+_FILE, _FORMAT = "preparation.json", 2
 
 
 class Preparation(BaseModel, extra="forbid", frozen=True):
@@ -29,32 +32,39 @@ class Preparation(BaseModel, extra="forbid", frozen=True):
         layout: of the tables.
         columns: the fitted columns, in the order of the features that they make.
         label: what is predicted.
+        structure: how structural columns are scaled, which come last; None if they are not used.
+        sparse: whether the features are sparse; None lets the table decide, as version 1 of the file did.
     """
 
     layout: Layout
-    columns: tuple[Column, ...] = Field(min_length=1)
+    columns: tuple[Column, ...]
     label: Label
+    structure: Structure | None = None
+    sparse: bool | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Preparation:
         task = self.label.task  # checks kind, number of classes and metric
-        if len(set(self.label.classes)) != task.num_classes or not width(self.columns):
+        if len(set(self.label.classes)) != task.num_classes or not self.feature_names:
             raise ValueError("classes are repeated, or the columns make no feature")
+        if sum(isinstance(spec, Matrix) for spec in self.columns) > 1:
+            raise ValueError("there is more than one feature file")
         return self
 
     @property
     def feature_names(self) -> list[str]:
         """A name for every feature, such as ``age``, ``age missing``, ``job=nurse``."""
-        names: list[str] = []
-        for spec in self.columns:
-            if isinstance(spec, Category):
-                names += [f"{spec.name}={level}" for level in spec.levels] + [f"{spec.name} missing"] * spec.missing
-            else:
-                names += [spec.name] * (spec.scale > 0) + [f"{spec.name} missing"] * spec.flag
-        return names
+        return feature_names(self.columns) + list(STRUCTURAL_NAMES if self.structure else ())
 
     def environment(
-        self, nodes: Source, edges: Source, *, name: str = "graph", unknown_ids: str = "error"
+        self,
+        nodes: Source,
+        edges: Source,
+        *,
+        name: str = "graph",
+        unknown_ids: str = "error",
+        feature_file: str | Path | None = None,
+        feature_ids: str | Path | None = None,
     ) -> tuple[Environment, NDArray[Any]]:
         """Turns raw tables into an environment for a model that was fitted with this preparation.
 
@@ -65,17 +75,20 @@ class Preparation(BaseModel, extra="forbid", frozen=True):
             edges: the edge table.
             name: of the environment.
             unknown_ids: ``"error"``, or ``"drop"`` to leave out edges whose ends are not among the nodes.
+            feature_file, feature_ids: the feature file and the ids of its rows, if training had them; None for files of
+                the same names beside the node table.
 
         Returns:
             The environment, and the id of each of its nodes in the order of the table.
         """
         layout, label = self.layout, self.label
-        words = [spec.name for spec in self.columns if isinstance(spec, Category)]
-        node_table, edge_table = read_both(nodes, edges, layout, [*words, label.name])
+        node_table, edge_table = read_both(nodes, edges, layout, [*as_text(self.columns), label.name])
         ids = node_ids(node_table, layout.id)
         found = read_edges(edge_table, ids, node_table.where, layout, unknown_ids)
-        x, remarks = transform(self.columns, node_table)
-        data = Data(x=x, edge_index=found.edge_index, num_nodes=len(ids))
+        matrix = self._matrix(nodes, node_table, ids, feature_file, feature_ids)
+        x, remarks = transform(self.columns, node_table, matrix=matrix, sparse=self.sparse)
+        shared = x.shape[1]
+        data = Data(x=x if shared else placeholder(len(ids)), edge_index=found.edge_index, num_nodes=len(ids))
         if found.weight is not None:
             data.edge_weight = found.weight
         if label.name in node_table.frame.columns:
@@ -89,7 +102,29 @@ class Preparation(BaseModel, extra="forbid", frozen=True):
             if bool(encoded.known.any()):
                 data.y, data.mask = encoded.y, encoded.known
         remark(name, [*found.remarks, *remarks])
-        return Environment(name, data, label.task), ids.to_numpy()
+        plain = Environment(name, data, label.task)
+        structural = None if self.structure is None else self.structure.scaled(structural_columns(plain.graph))
+        return with_local(plain, shared, here(self.columns, node_table, None), structural), ids.to_numpy()
+
+    def _matrix(
+        self, nodes: Source, table: Table, ids: pd.Index, file: str | Path | None, id_file: str | Path | None
+    ) -> Any:
+        """The part of the feature file that the model was trained with."""
+        spec = next((spec for spec in self.columns if isinstance(spec, Matrix)), None)
+        if spec is None:
+            if file is not None or id_file is not None:
+                raise GraphshiftError(
+                    f"feature_file is {str(file)!r}, and the model was trained without one; leave it out."
+                )
+            return None
+        if file is None and isinstance(nodes, pd.DataFrame):
+            raise GraphshiftError(f"feature_file is missing: the model was trained with {spec.file}; say which to use.")
+        beside = Path() if isinstance(nodes, pd.DataFrame) else Path(nodes).parent
+        path = Path(file) if file is not None else beside / spec.file
+        id_path = Path(id_file) if id_file is not None else None
+        if id_path is None and file is None and spec.ids is not None:
+            id_path = beside / spec.ids
+        return matrix_part(spec, read_matrix(path, id_path, ids, table.where), path)
 
     def decode(self, predictions: Any) -> NDArray[Any]:
         """A model's predictions (classes 0, 1, … or scaled values) in the user's own labels or units."""
@@ -120,12 +155,26 @@ def load_preparation(folder: str | Path) -> Preparation | None:
         raise GraphshiftError(
             f"{path}: field `format` is {note['format']} and this version reads up to {_FORMAT}; upgrade graphshift."
         )
+    content = {key: value for key, value in note.items() if key != "format"}
+    if note["format"] == 1 and isinstance(content.get("columns"), list):
+        content["columns"] = [_from_format_1(column) for column in content["columns"]]
     try:
-        return Preparation.model_validate({key: value for key, value in note.items() if key != "format"})
+        return Preparation.model_validate(content)
     except ValidationError as error:
         problem = error.errors()[0]
         field = ".".join(map(str, problem["loc"])) or "the whole"
         raise GraphshiftError(f"{path}: field `{field}`: {problem['msg']}; the file is damaged.") from None
+
+
+def _from_format_1(column: Any) -> Any:
+    """A column of numbers as version 1 of the file had it; other columns are the same today."""
+    if not isinstance(column, dict) or column.get("kind") != "number":
+        return column
+    fields = {"names": [column.get("name")], "flags": [0] if column.get("flag") else []}
+    if column.get("scale") == 0:  # constant in training: only the flag was used
+        return {"kind": "numbers", "how": "flag", **fields}
+    numbers = {"mean": [column.get("mean")], "scale": [column.get("scale")]}
+    return {"kind": "numbers", "how": "standard", **fields, **numbers}
 
 
 def remark(name: str, remarks: Sequence[str], *, level: int = 2) -> None:
