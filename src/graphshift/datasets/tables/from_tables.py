@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
@@ -18,6 +17,7 @@ from graphshift.datasets.tables.labels import encode, fit_label, hide_labels
 from graphshift.datasets.tables.options import TableOptions
 from graphshift.datasets.tables.preparation import Preparation, remark
 from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by, targets
+from graphshift.graph.graph import Graph
 
 
 def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> ShiftDataset:
@@ -35,7 +35,10 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     stays, left_out = edges_inside(split, found.edge_index, edge_table.where, undirected=o.undirected)
 
     kept = split.group >= 0
-    edge_index, edge_weight = _within(found, kept, stays)
+    graph = _within(found, kept, stays, undirected=o.undirected)
+    read_remarks = [*node_table.remarks, *edge_table.remarks]
+    rows = (f"{node_table.where}: {len(ids):,} rows.", found.rows)
+    del edge_table, stays  # as large as all that follows
     table, split = node_table.take(kept), split.of(kept)
     training = split.group < split.train
     unlabelled = targets(split)
@@ -49,16 +52,16 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     encoded = encode(label, visible)
     if encoded.unseen.any():
         raise GraphshiftError(_unseen_label(table, o.label, encoded.unseen, split))
-    data = Data(x=x, edge_index=edge_index, y=encoded.y, mask=encoded.known | torch.from_numpy(unlabelled))
-    if edge_weight is not None:
-        data.edge_weight = edge_weight
+    no_edges = torch.empty(2, 0, dtype=torch.int64)
+    data = Data(x=x, edge_index=no_edges, y=encoded.y, mask=encoded.known | torch.from_numpy(unlabelled))
     if count := int((~data.mask).sum()):
         label_remarks.append(f"{table.where}: {count} nodes have no label; they stay in the graph and do not count.")
-    roles = cut(Environment(o.name, data, label.task), split)
-    report = [*split.remarks, *found.remarks, *left_out, *column_remarks, *value_remarks, *label_remarks, *hidden]
+    roles = cut(Environment(o.name, data, label.task).replace(graph=graph), split)
+    report = [*read_remarks, *split.remarks, *found.remarks, *left_out]
+    report += [*column_remarks, *value_remarks, *label_remarks, *hidden]
     remark(o.name, report, level=3)
     inside = {environment: ids[kept][rows].to_numpy() for environment, rows in members(split).items()}
-    facts = {"preparation": preparation, "report": tuple(report), "ids": inside}
+    facts = {"preparation": preparation, "report": tuple(report), "ids": inside, "rows": rows}
     return ShiftDataset(o.name, **roles, facts=facts)
 
 
@@ -74,11 +77,12 @@ def _feature_columns(nodes: Table, o: TableOptions, split_column: str) -> Sequen
     return names
 
 
-def _within(edges: Edges, kept: NDArray[np.bool_], stays: NDArray[np.bool_]) -> tuple[Tensor, Tensor | None]:
-    """The edges that stay, in the numbers of the nodes that are kept."""
-    number = kept.cumsum() - 1
+def _within(edges: Edges, kept: NDArray[np.bool_], stays: NDArray[np.bool_], *, undirected: bool) -> Graph:
+    """The edges that stay, in the numbers of the nodes that are kept; these rise with the old ones, so keys do too."""
+    number, count = kept.cumsum() - 1, int(kept.sum())
+    source, target = number[edges.edge_index.numpy()[:, stays]]
     weight = None if edges.weight is None else edges.weight[torch.from_numpy(stays)]
-    return torch.from_numpy(number[edges.edge_index.numpy()[:, stays]]), weight
+    return Graph.from_keys(count, torch.from_numpy(target * count + source), weight, undirected=undirected)
 
 
 def _unseen_label(nodes: Table, name: str, unseen: NDArray[np.bool_], split: Split) -> str:
