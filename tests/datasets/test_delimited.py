@@ -19,7 +19,7 @@ TEXT = "id,café,n\n007,Zoë,1\n8,é – ü,\n9,,3\n"
 PLAIN = pd.DataFrame({"id": ["007", "8", "9"], "café": ["Zoë", "é – ü", None], "n": [1.0, np.nan, 3.0]})
 
 
-def read(path: Path, **options: Any) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def read(path: Path, **options: Any) -> tuple[pd.DataFrame, list[str]]:
     table = read_table(path, "node", ids=["id"], **options)
     return table.frame, table.remarks
 
@@ -41,12 +41,12 @@ def test_encodings_are_found_out(tmp_path: Path, encoding: str) -> None:
     frame, remarks = read(tmp_path / "t.csv")
     same(frame, PLAIN.replace("é – ü", "é - ü") if encoding == "latin-1" else PLAIN)
     if encoding in ("cp1252", "latin-1"):
-        assert remarks == (
+        assert remarks == [
             f"{tmp_path / 't.csv'}: line 1, byte 7 (b'\\xe9') is not UTF-8; read as cp1252. If letters are wrong, give "
-            "the option encoding.",
-        )
+            "the option encoding."
+        ]
     else:
-        assert remarks == ()
+        assert remarks == []
 
 
 def test_an_encoding_can_be_asked_for(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_an_encoding_can_be_asked_for(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(TEXT.replace("–", "č").encode("iso8859-2", errors="replace")))
     frame, remarks = read(path, encoding="iso8859-2")
     assert frame["café"][1] == "é č ü"
-    assert remarks == ()
+    assert remarks == []
 
 
 def test_latin_1_where_cp1252_has_no_such_byte(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_another_separator_is_found_out(tmp_path: Path, mark: str, word: str) ->
     (tmp_path / "t.csv").write_text(TEXT.replace("é – ü", "é,ü").replace(",", mark).replace(f"é{mark}ü", "é,ü"))
     frame, remarks = read(tmp_path / "t.csv")
     same(frame, PLAIN.replace("é – ü", "é,ü"))
-    assert remarks == (f"{tmp_path / 't.csv'}: the fields are separated by {word}; read so.",)
+    assert remarks == [f"{tmp_path / 't.csv'}: the fields are separated by {word}; read so."]
 
 
 def test_encodings_and_separators_of_both_tables_are_reported(tmp_path: Path) -> None:

@@ -40,12 +40,7 @@ HOSTILE: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "all rows too long": ("id,label\n1,a,0.5\n2,b,0.6\n", None, {}, r"nodes.csv: .*more fields than the header"),
     "cut off inside quotes": (NODES + '5,"a', None, {}, r"nodes.csv: this is not a whole CSV file: EOF inside string"),
     "no delimiter": ("id label age country\n1 a 0.5\n", None, {}, r"nodes.csv: there is no column 'id' .* 'id label"),
-    "not the encoding": (
-        NODES.encode() + b"5,caf\xe9,1,FR\n",
-        None,
-        {"encoding": "utf8"},
-        r"line 6, byte 6 .* not utf8",
-    ),
+    "not the encoding": (NODES.encode() + b"5,caf\xe9,1,FR\n", None, {"encoding": "utf8"}, r"byte 6 .* not utf8"),
     "no such encoding": (None, None, {"encoding": "utf-9"}, r"encoding is 'utf-9', which Python does not know"),
     "half of UTF-16": (NODES.encode("utf-16")[:-1], None, {}, r"nodes.csv: .* is not utf-16"),
     "binary": (bytes(range(256)) * 8, None, {}, r"nodes.csv: this is binary"),

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,10 @@ _WIDE = 500  # columns; from here on a file is read in parts
 _PART = 8_000_000  # fields that are parsed at a time
 
 
+#: What was found out about a file: for each option the value that was taken, and a remark.
+Found: TypeAlias = dict[str, tuple[str, str]]
+
+
 class _Layout(NamedTuple):
     encoding: str
     separator: str
@@ -47,7 +51,7 @@ def read_csv(
     encoding: str | None = None,
     rows: int | None = None,
     columns: Collection[str] | None = None,
-) -> tuple[pd.DataFrame, list[str]]:
+) -> tuple[pd.DataFrame, Found]:
     """Reads a CSV file.
 
     Args:
@@ -60,30 +64,30 @@ def read_csv(
         columns: read these; None for all.
 
     Returns:
-        The table, and remarks on what was guessed.
+        The table, and what was guessed.
     """
 
-    def read(encoding: str) -> tuple[pd.DataFrame, list[str]]:
-        layout, remarks = _layout(path, separator, encoding)
-        return _read(path, layout, text, rows, columns), remarks
+    def read(encoding: str) -> tuple[pd.DataFrame, Found]:
+        layout, found = _layout(path, separator, encoding)
+        return _read(path, layout, text, rows, columns), found
 
     with _explained(path, encoding):
         if encoding is not None:
             return read(_known(encoding))
-        found = _marked(path)
-        if found is not None:
-            return read(found)
+        marked = _marked(path)
+        if marked is not None:
+            return read(marked)
         try:
             return read("utf-8")
         except UnicodeDecodeError:
             place = _undecodable(path, "utf-8")
         for other in ("cp1252", "latin-1"):
             try:
-                frame, remarks = read(other)
+                frame, found = read(other)
             except UnicodeDecodeError:
                 continue
-            taken = f"{path}: {place} is not UTF-8; read as {other}. If letters are wrong, give the option encoding."
-            return frame, [*remarks, taken]
+            remark = f"{path}: {place} is not UTF-8; read as {other}. If letters are wrong, give the option encoding."
+            return frame, {**found, "encoding": (other, remark)}
     raise AssertionError("Latin-1 has all bytes")
 
 
@@ -93,7 +97,7 @@ def _read(
     names = layout.names
     # A nameless column is an index that pandas wrote.
     wanted = [i for i, name in enumerate(names) if name and (columns is None or name in columns)]
-    if rows is None and len(wanted) >= _WIDE:
+    if rows is None and len(names) >= _WIDE:
         frame = _read_parts(path, layout, wanted)
     else:
         frame = _parsed(path, layout, wanted, nrows=rows)
@@ -123,7 +127,7 @@ def _read_parts(path: Path, layout: _Layout, columns: Sequence[int]) -> pd.DataF
     """The same in parts, with whole numbers in as few bytes as they need: a wide table would not fit otherwise."""
     parts: list[pd.DataFrame] = []
     kinds: list[set[str]] = [set() for _ in columns]
-    with _parsed(path, layout, columns, chunksize=max(1, _PART // len(columns))) as reader:
+    with _parsed(path, layout, columns, chunksize=max(1, _PART // len(layout.names))) as reader:
         for part in reader:
             for kind, dtype in zip(kinds, part.dtypes, strict=True):
                 kind.add(dtype.kind)
@@ -187,7 +191,7 @@ def _arrow_text(path: Path, layout: _Layout, columns: Sequence[int]) -> dict[int
     return {i: table.column(k).to_pandas() for k, i in enumerate(columns)}
 
 
-def _layout(path: Path, separator: str, encoding: str) -> tuple[_Layout, list[str]]:
+def _layout(path: Path, separator: str, encoding: str) -> tuple[_Layout, Found]:
     with _open(path) as file:
         start = file.read(4096)
     if not start.strip():
@@ -198,18 +202,18 @@ def _layout(path: Path, separator: str, encoding: str) -> tuple[_Layout, list[st
             f"{path}: this is {other or 'binary'} data, not CSV; save the table as CSV in UTF-8, or give a Parquet "
             "file its ending .parquet."
         )
-    remarks = []
+    found: Found = {}
     header = _start(path, separator, encoding, 1)[0]
     if len(header) == 1:
         taken = _other_separator(path, separator, encoding)
         if taken is not None:
             header, separator = _start(path, taken, encoding, 1)[0], taken
-            remarks.append(f"{path}: the fields are separated by {_SEPARATORS[taken]}; read so.")
+            found["separator"] = (taken, f"{path}: the fields are separated by {_SEPARATORS[taken]}; read so.")
     names = [name.strip() for name in header]
     repeated = {name for name in names if name and names.count(name) > 1} if len(set(names)) < len(names) else set()
     if repeated:
         raise GraphshiftError(f"{path}: two columns are called {min(repeated)!r}; names must differ.")
-    return _Layout(encoding, separator, names), remarks
+    return _Layout(encoding, separator, names), found
 
 
 def _other_separator(path: Path, separator: str, encoding: str) -> str | None:

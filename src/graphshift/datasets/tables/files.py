@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.datasets.tables.delimited import one_line, read_csv
+from graphshift.datasets.tables.delimited import Found, one_line, read_csv
 
 #: What a table may be: a path to CSV (``.csv``, ``.csv.gz``) or Parquet (``.parquet``, ``.pq``), or a frame.
 Source: TypeAlias = str | PathLike[str] | pd.DataFrame
@@ -29,11 +29,16 @@ NA_WORDS = frozenset({"", "NA", "N/A", "#N/A", "n/a", "na", "nan", "NaN", "-nan"
 
 @dataclass(frozen=True)
 class Table:
-    """A table, what to call it in messages, and remarks on how it was read. The index is the row number, from 0."""
+    """A table, what to call it in messages, and what was guessed in reading. The index is the row number, from 0."""
 
     where: str
     frame: pd.DataFrame = field(default_factory=pd.DataFrame)
-    remarks: tuple[str, ...] = ()
+    found: Found = field(default_factory=dict)
+
+    @property
+    def remarks(self) -> list[str]:
+        """On what was guessed."""
+        return [remark for _, remark in self.found.values()]
 
     def column(self, name: str, meaning: str, hint: str = "") -> pd.Series:
         """A column that must be there; ``meaning`` says what for."""
@@ -51,7 +56,7 @@ class Table:
 
     def take(self, rows: Any) -> Table:
         """The same table with some rows only; they keep their numbers."""
-        return self if np.all(rows) else Table(self.where, self.frame[rows], self.remarks)
+        return self if np.all(rows) else Table(self.where, self.frame[rows], self.found)
 
 
 def read_table(
@@ -91,7 +96,7 @@ def read_table(
         frame = table.frame
         columns = [name for name in frame.columns if name not in ids]
         changed = _changed(frame, columns, lambda column: _without(column, missing))
-        table = Table(table.where, changed, table.remarks)
+        table = Table(table.where, changed, table.found)
     return table
 
 
@@ -160,9 +165,9 @@ def _from_path(path: Path, text: Collection[str], *, separator: str, **options: 
     if path.suffix not in (".csv", ".tsv", ".txt") and path.suffixes[-2:] != [".csv", ".gz"]:
         raise GraphshiftError(f"{path}: expected a file that ends in .csv, .csv.gz, .tsv, .txt, .parquet or .pq.")
     separator = "\t" if path.suffix == ".tsv" and separator == "," else separator
-    frame, remarks = read_csv(path, text, separator=separator, **options)
+    frame, found = read_csv(path, text, separator=separator, **options)
     words = [name for name, dtype in frame.dtypes.items() if dtype.kind not in "iufb" and name not in text]
-    return Table(str(path), _changed(frame, words, numbers_or_text), tuple(remarks))
+    return Table(str(path), _changed(frame, words, numbers_or_text), found)
 
 
 def _read_parquet(path: Path, rows: int | None = None, columns: Collection[str] | None = None) -> pd.DataFrame:
