@@ -64,6 +64,7 @@ def from_tables(
     unknown_ids: str = "error",
     missing: Sequence[str] = (),
     separator: str = ",",
+    encoding: str | None = None,
     name: str = "own",
 ) -> ShiftDataset:
     """Makes a shift dataset of a node table and an edge table.
@@ -121,13 +122,14 @@ def from_tables(
         weight: column of the edges' weights, above 0.
         unknown_ids: ``"error"``, or ``"drop"`` to leave out edges whose ends are not among the nodes.
         missing: words that mean missing beside an empty field, such as ``["unknown"]``.
-        separator: between the fields of a CSV.
+        separator: between the fields of a CSV. Where it does not split the header and another one does, that is taken.
+        encoding: of the CSV files, such as ``"latin-1"``; None finds out: UTF-8, UTF-16 or cp1252.
         name: of the dataset.
 
     Returns:
         The dataset. Its ``facts`` hold ``"preparation"`` (to be saved beside a model, see
         :class:`~graphshift.datasets.tables.preparation.Preparation`), ``"report"`` (the remarks) and ``"ids"`` (the
-        nodes' ids in each environment, by name).
+        nodes' ids in each environment, by name), ``"rows"`` (how the tables' rows became nodes and edges).
     """
     given = {key: value for key, value in locals().items() if key not in ("nodes", "edges")}
     return dataset_from_tables(nodes, edges, checked_options(given))
@@ -228,7 +230,7 @@ def from_networkx(
     """
     if not all(hasattr(graph, part) for part in ("nodes", "edges", "is_directed")):
         raise GraphshiftError(f"from_networkx: expected a networkx graph, found {type(graph).__name__}.")
-    for option in ("source", "target", "undirected", "unknown_ids", "separator"):
+    for option in ("source", "target", "undirected", "unknown_ids", "separator", "encoding"):
         if option in options:
             raise GraphshiftError(f"from_networkx has no option {option!r}: the graph itself says it.")
     found = {"features": features, "label": label, "weight": weight, "undirected": not graph.is_directed(), "id": id}

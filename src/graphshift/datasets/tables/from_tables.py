@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
@@ -23,6 +22,7 @@ from graphshift.datasets.tables.local import fit_structure, placeholder, with_lo
 from graphshift.datasets.tables.options import TableOptions
 from graphshift.datasets.tables.preparation import Preparation, remark
 from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by, targets
+from graphshift.graph.graph import Graph
 
 
 def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> ShiftDataset:
@@ -41,7 +41,10 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     stays, left_out = edges_inside(split, found.edge_index, edge_table.where, undirected=o.undirected)
 
     kept = split.group >= 0
-    edge_index, edge_weight = _within(found, kept, stays)
+    graph = _within(found, kept, stays, undirected=o.undirected)
+    read_remarks = [*node_table.remarks, *edge_table.remarks]
+    rows = (f"{node_table.where}: {len(ids):,} rows.", found.rows)
+    del edge_table, stays  # as large as all that follows
     training = kept & (split.group < split.train)
     split = split.of(kept)
     labels = Table(node_table.where, node_table.column(o.label, "the labels (option label)").to_frame()).take(kept)
@@ -65,12 +68,11 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     if encoded.unseen.any():
         raise GraphshiftError(_unseen_label(labels, o.label, encoded.unseen, split))
     known = encoded.known | torch.from_numpy(unlabelled)
-    data = Data(x=x if shared else placeholder(len(known)), edge_index=edge_index, y=encoded.y, mask=known)
-    if edge_weight is not None:
-        data.edge_weight = edge_weight
+    no_edges = torch.empty(2, 0, dtype=torch.int64)
+    data = Data(x=x if shared else placeholder(len(known)), edge_index=no_edges, y=encoded.y, mask=known)
     if count := int((~data.mask).sum()):
         label_remarks.append(f"{labels.where}: {count} nodes have no label; they stay in the graph and do not count.")
-    roles = cut(Environment(o.name, data, label.task), split)
+    roles = cut(Environment(o.name, data, label.task).replace(graph=graph), split)
 
     inside = members(split)
     made = [environment for role in roles.values() for environment in role]
@@ -85,10 +87,11 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     roles = {role: [whole(e) for e in found] for role, found in roles.items()}
     sparse = x.layout == torch.sparse_csr
     preparation = Preparation(layout=layout, columns=columns, label=label, structure=structure, sparse=sparse)
-    report = [*split.remarks, *found.remarks, *left_out, *column_remarks, *value_remarks, *label_remarks, *hidden]
+    report = [*read_remarks, *split.remarks, *found.remarks, *left_out]
+    report += [*column_remarks, *value_remarks, *label_remarks, *hidden]
     remark(o.name, report, level=3)
-    own_ids = {environment: ids[kept][rows].to_numpy() for environment, rows in inside.items()}
-    facts = {"preparation": preparation, "report": tuple(report), "ids": own_ids}
+    own_ids = {environment: ids[kept][own].to_numpy() for environment, own in inside.items()}
+    facts = {"preparation": preparation, "report": tuple(report), "ids": own_ids, "rows": rows}
     return ShiftDataset(o.name, **roles, facts=facts)
 
 
@@ -148,11 +151,12 @@ def _use_structure(o: TableOptions, columns: Sequence[Column], nodes: Table, rem
     return True
 
 
-def _within(edges: Edges, kept: NDArray[np.bool_], stays: NDArray[np.bool_]) -> tuple[Tensor, Tensor | None]:
-    """The edges that stay, in the numbers of the nodes that are kept."""
-    number = kept.cumsum() - 1
+def _within(edges: Edges, kept: NDArray[np.bool_], stays: NDArray[np.bool_], *, undirected: bool) -> Graph:
+    """The edges that stay, in the numbers of the nodes that are kept; these rise with the old ones, so keys do too."""
+    number, count = kept.cumsum() - 1, int(kept.sum())
+    source, target = number[edges.edge_index.numpy()[:, stays]]
     weight = None if edges.weight is None else edges.weight[torch.from_numpy(stays)]
-    return torch.from_numpy(number[edges.edge_index.numpy()[:, stays]]), weight
+    return Graph.from_keys(count, torch.from_numpy(target * count + source), weight, undirected=undirected)
 
 
 def _unseen_label(nodes: Table, name: str, unseen: NDArray[np.bool_], split: Split) -> str:

@@ -1,6 +1,7 @@
 """From ids in an edge table to a clean ``edge_index``: matched, without self-loops and repetitions, all counted."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,19 +25,29 @@ class Layout(BaseModel, extra="forbid", frozen=True):
     undirected: bool = True
     missing: tuple[str, ...] = ()
     separator: str = Field(",", min_length=1, max_length=1)
+    encoding: str | None = None
 
 
 class Edges(NamedTuple):
-    """Edges between node numbers, with remarks on what was left out."""
+    """Edges between node numbers, with the way back of each if they are undirected.
+
+    Attributes:
+        edge_index: ``[2, edges]``, int64, sources above targets, sorted by target and source, each once, no self-loops.
+        weight: ``[edges]`` or None.
+        rows: how the rows of the table became edges, in one sentence.
+        remarks: the same sentence if rows were left out or disagree, else none.
+    """
 
     edge_index: Tensor
     weight: Tensor | None
+    rows: str
     remarks: list[str]
 
 
 def read_both(nodes: Source, edges: Source, layout: Layout, text: Sequence[str]) -> tuple[Table, Table]:
     """The node and the edge table; columns in ``text`` stay text."""
     reading: dict[str, Any] = {"missing": layout.missing, "separator": layout.separator}
+    reading["encoding"] = layout.encoding
     node_table = read_table(nodes, "node", ids=[layout.id], text=text, **reading)
     return node_table, read_table(edges, "edge", ids=[layout.source, layout.target], **reading)
 
@@ -60,7 +71,6 @@ def read_edges(edges: Table, ids: pd.Index, nodes_where: str, layout: Layout, un
 
     ``unknown_ids``: ``"error"``, or ``"drop"`` to leave out and count edges whose ends are not among the nodes.
     """
-    remarks: list[str] = []
     source, target, weight = layout.source, layout.target, layout.weight
     hint = "Are the two tables swapped?" if {"id", "label"} & set(edges.frame.columns) else ""
     ends = [
@@ -70,14 +80,21 @@ def read_edges(edges: Table, ids: pd.Index, nodes_where: str, layout: Layout, un
     pairs = np.stack(ends)
     unknown = (pairs < 0).any(axis=0)
     values = None if weight is None else _weights(edges, weight)
+    lost = {"with an end that is not among the nodes": int(unknown.sum())}
     if unknown.any():
         if unknown_ids == "error":
             raise GraphshiftError(_unknown(edges, ids, nodes_where, (source, target), pairs, int(unknown.sum())))
-        remarks.append(f"{edges.where}: left out {int(unknown.sum())} edges with an end that is not among the nodes.")
         pairs, values = pairs[:, ~unknown], None if values is None else values[~unknown]
     edge_index, kept_weight, counts = simple_edges(pairs, values, len(ids), undirected=layout.undirected)
-    remarks += [f"{edges.where}: left out {count} {what}." for what, count in counts.items() if count]
-    return Edges(edge_index, kept_weight, remarks)
+    lost |= {what: counts[what] for what in ("self-loops", "repeated")}
+    count = edge_index.shape[1] // (1 + layout.undirected)
+    text = f"{edges.where}: {len(edges.frame):,} rows → {count:,} {'un' * layout.undirected}directed edges"
+    left_out = ", ".join(f"{number:,} {what}" for what, number in lost.items() if number)
+    text += f": left out {left_out}" * bool(left_out)
+    both_ways, differ = counts["listed in both directions"], counts["weights that differ"]
+    text += f"; {both_ways:,} are listed in both directions" * bool(both_ways)
+    text += f"; {differ:,} weights differ from the first one of their edge, which is taken" * bool(differ)
+    return Edges(edge_index, kept_weight, f"{text}.", [f"{text}."] if left_out or differ else [])
 
 
 def simple_edges(
@@ -88,24 +105,46 @@ def simple_edges(
     An undirected edge may be listed once or in both directions; that is no repetition.
 
     Returns:
-        ``edge_index``, the weights, and how many rows of each kind were left out.
+        ``edge_index`` and the weights, in the order of :class:`Edges`; and counts: of rows that are ``self-loops`` or
+        ``repeated``, of edges ``listed in both directions``, and of ``weights that differ`` from their edge's first.
     """
     loops = pairs[0] == pairs[1]
-    pairs, weight = pairs[:, ~loops], None if weight is None else weight[~loops]
-    directed = pd.Series(pairs[0] * num_nodes + pairs[1])
-    counts = {"self-loops": int(loops.sum()), "repeated edges": int(directed.duplicated().sum())}
-    keys = pd.Series(pairs.min(axis=0) * num_nodes + pairs.max(axis=0)) if undirected else directed
-    first = ~keys.duplicated().to_numpy()  # pandas hashes: several times faster here than numpy's sorting
-    if weight is not None:
-        kept = weight[first][pd.factorize(keys)[0]]
-        counts["weights that differ from the first one given for the same edge"] = int((weight != kept).sum())
-        weight = weight[first]
-    found = pairs[:, first]
+    counts = {"self-loops": int(loops.sum()), "weights that differ": 0}
+    if counts["self-loops"]:
+        pairs, weight = pairs[:, ~loops], None if weight is None else weight[~loops]
+    keys = pairs[1] * num_nodes + pairs[0]
+    ways = _distinct(np.sort(keys)).size
+    counts["repeated"] = keys.size - ways
     if undirected:
-        found = np.concatenate([found, found[::-1]], axis=1)
-        weight = None if weight is None else np.concatenate([weight, weight])
+        keys = pairs.min(axis=0) * num_nodes + pairs.max(axis=0)
+    if weight is None:
+        keys = _distinct(np.sort(keys))
+    else:
+        keys, weight, counts["weights that differ"] = _first_weights(keys, weight)
+    counts["listed in both directions"] = ways - keys.size
+    if undirected:
+        keys = np.concatenate([keys, keys % num_nodes * num_nodes + keys // num_nodes])
+        order = None if weight is None else np.argsort(keys)
+        keys = np.sort(keys) if order is None else keys[order]
+        weight = None if weight is None else np.concatenate([weight, weight])[order]
     tensor = None if weight is None else torch.from_numpy(weight).float()
-    return torch.from_numpy(np.ascontiguousarray(found)), tensor, counts
+    return torch.from_numpy(np.stack([keys % num_nodes, keys // num_nodes])), tensor, counts
+
+
+def _distinct(ordered: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The distinct ones of sorted keys; numpy sorts numbers faster than anything hashes them."""
+    return ordered[np.concatenate([ordered[:1] == ordered[:1], ordered[1:] != ordered[:-1]])]
+
+
+def _first_weights(
+    keys: NDArray[np.int64], weight: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+    """The distinct keys, sorted, the weight that each has first, and how many weights differ from that."""
+    order = np.argsort(keys, kind="stable")
+    keys, weight = keys[order], weight[order]
+    first = np.concatenate([keys[:1] == keys[:1], keys[1:] != keys[:-1]])
+    kept = weight[first]
+    return keys[first], kept, int((weight != kept[first.cumsum() - 1]).sum())
 
 
 def _keys(table: Table, column: pd.Series) -> pd.Index:
@@ -129,14 +168,27 @@ def _matched(edges: Table, ids: pd.Index, column: pd.Series) -> NDArray[np.int64
     numeric = [pd.api.types.is_numeric_dtype(index.dtype) for index in (ids, keys)]
     if numeric[0] != numeric[1]:  # numbers in one file, text in the other
         ids, keys = (index.map(plain_text) for index in (ids, keys))
+    found = _matched_text(ids, keys)
+    if found is not None:
+        return found
     try:
         codes, distinct = pd.factorize(keys.to_numpy() if keys.dtype == object else keys)  # fewer to look up
-        found = ids.get_indexer(pd.Index(distinct, tupleize_cols=False))
+        places = ids.get_indexer(pd.Index(distinct, tupleize_cols=False))
     except TypeError:
         raise GraphshiftError(
             f"{edges.where}: column {column.name!r} holds {type(keys[0]).__name__} values; expected numbers or text."
         ) from None
-    return np.asarray(found[codes], dtype=np.int64)
+    return np.asarray(places[codes], dtype=np.int64)
+
+
+def _matched_text(ids: pd.Index, keys: pd.Index) -> NDArray[np.int64] | None:
+    """The same for text that pyarrow holds, which it looks up without making Python's text of it; None for others."""
+    if not all(getattr(index.dtype, "storage", None) == "pyarrow" for index in (ids, keys)):
+        return None
+    arrow, compute = import_module("pyarrow"), import_module("pyarrow.compute")
+    names, wanted = (arrow.array(index.array) for index in (ids, keys))
+    places = compute.index_in(wanted, value_set=names.cast(wanted.type))
+    return np.asarray(places.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _unknown(

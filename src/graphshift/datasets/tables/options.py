@@ -76,6 +76,7 @@ class TableOptions(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     unknown_ids: Literal["error", "drop"] = Field("error", description="what to do with edges to unknown nodes")
     missing: Names = Field((), description="further words that mean missing")
     separator: str = Field(",", min_length=1, max_length=1, description="between the fields of a CSV")
+    encoding: str | None = Field(None, description="of the CSV files, such as latin-1; found out if not given")
     name: str = Field("own", description="name of the dataset")
 
 

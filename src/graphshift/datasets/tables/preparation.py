@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError, model_validator
 from torch_geometric.data import Data
