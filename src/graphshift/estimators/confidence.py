@@ -12,18 +12,20 @@ from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.registry import expected_one_of
+from graphshift.data.tasks import Task
 
-_LOWEST, _HIGHEST = 0.25, 20.0  # temperatures that are looked at
-_FEWEST = 20  # labelled nodes, to fit a temperature to
-_MOST = 20_000  # nodes that are looked at for it
-_POINTS = 500  # thresholds that are kept
+_LOWEST, _HIGHEST = 0.01, 100.0  # temperatures that are looked at
+_MOST = 10_000  # nodes that are looked at for it
+_FLOORS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)  # that are tried for models that say 0
+_ZERO = -600.0  # the logarithm of what is as good as a probability of 0
+_POINTS = 200  # thresholds that are kept
 
 #: Ways to choose a threshold, with what they take.
 RULES = {
-    "auto": "the F1 of class 1 is largest",
-    "recall": "the highest that finds this share of class 1 on validation, as recall=0.9",
-    "precision": "the lowest above which this share is of class 1 on validation, as precision=0.8",
-    "fpr": "the lowest that takes at most this share of class 0 for class 1 on validation, as fpr=0.01",
+    "auto": "the F1 of class 1 is largest on validation",
+    "recall": "this share of class 1 is found on validation, with as few predictions as can be",
+    "precision": "this share of what is predicted is of class 1 on validation; the most of class 1 is found",
+    "fpr": "at most this share of class 0 is taken for class 1 on validation; the most of class 1 is found",
 }
 
 
@@ -32,7 +34,8 @@ class Thresholds:
     """What thresholds give on validation graphs of a binary task: a node is predicted to be of class 1 above one.
 
     Attributes:
-        logits: the thresholds as logits, decreasing; a threshold t on probabilities is log(t / (1 - t)).
+        logits: the thresholds as logits, decreasing: each below a node of class 1, as no others can be the best. A
+            threshold t on probabilities is the logit log(t / (1 - t)).
         found: how many nodes of class 1 are above each.
         false: how many nodes of class 0 are above each.
         positives, negatives: how many nodes of class 1 and 0 there are.
@@ -64,7 +67,7 @@ class Thresholds:
         if not bool(able.any()):
             best = f"{float((found / taken).max()):.3f}" if name == "precision" else f"{self.false[0] / self.negatives}"
             raise GraphshiftError(f"threshold is {rule!r}; no threshold reaches it on validation (the best is {best}).")
-        return self.logits[int(able.nonzero()[-1])]
+        return self.logits[int(able.nonzero()[-1])]  # the last finds most
 
 
 @dataclass(frozen=True)
@@ -73,16 +76,32 @@ class Confidence:
 
     Attributes:
         temperature: T of softmax(z / T), by maximum likelihood (Guo et al., ICML 2017). It never changes which class is
-            most probable.
+            most probable, nor the order of nodes in a binary task.
+        floor: what is added to every probability before; 0 unless the model says 0, as trees do of what they never saw:
+            no temperature makes a possibility of that.
         thresholds: in binary tasks; None elsewhere, or where one of the classes has no node.
     """
 
     temperature: float
+    floor: float = 0.0
     thresholds: Thresholds | None = None
+
+    def scaled(self, output: Tensor, task: Task) -> Tensor:
+        """A model's output whose probabilities are calibrated, in float64: different nodes must not tie."""
+        output = output.detach().cpu().double()
+        if self.floor:
+            output = task.output_of(task.probabilities(output) + self.floor)
+        return output / self.temperature
+
+    def scaled_logit(self, logit: float) -> float:
+        """What :meth:`scaled` makes of the logit of class 1 in a binary task."""
+        if self.floor:
+            logit = math.log((sigmoid(logit) + self.floor) / (sigmoid(-logit) + self.floor))
+        return logit / self.temperature
 
     def to_json(self) -> dict[str, Any]:
         """As plain values; the threshold of the largest F1 is shown too, on raw probabilities."""
-        note: dict[str, Any] = {"temperature": self.temperature}
+        note: dict[str, Any] = {"temperature": self.temperature, "floor": self.floor}
         if self.thresholds is None:
             return note
         return note | {"threshold": sigmoid(self.thresholds.choose("auto")), "thresholds": asdict(self.thresholds)}
@@ -90,16 +109,18 @@ class Confidence:
     @classmethod
     def from_json(cls, note: Mapping[str, Any]) -> Confidence:
         """What :meth:`to_json` gave."""
-        temperature = float(note["temperature"])
-        if not 0 < temperature < math.inf:
-            raise ValueError(f"temperature is {temperature}")
+        temperature, floor = float(note["temperature"]), float(note["floor"])
+        if not 0 < temperature < math.inf or not 0 <= floor <= 1:
+            raise ValueError(f"temperature is {temperature}, floor {floor}")
         if (raw := note.get("thresholds")) is None:
-            return cls(temperature)
+            return cls(temperature, floor)
         parts = {n: tuple(float(v) if n == "logits" else int(v) for v in raw[n]) for n in ("logits", "found", "false")}
         if not parts["logits"] or len({len(part) for part in parts.values()}) > 1:
-            raise ValueError("thresholds, found and false differ in length")
+            raise ValueError("logits, found and false differ in length")
         counts = {n: int(raw[n]) for n in ("positives", "negatives")}
-        return cls(temperature, Thresholds(**parts, **counts))  # type: ignore[arg-type]
+        if min(counts.values()) < 1 or not all(map(math.isfinite, parts["logits"])):
+            raise ValueError("counts below 1, or logits that are not finite")
+        return cls(temperature, floor, Thresholds(**parts, **counts))  # type: ignore[arg-type]
 
 
 def parsed(rule: str) -> tuple[str, float]:
@@ -130,35 +151,53 @@ def confidence_of(scores: Sequence[Tensor], labels: Sequence[Tensor], *, binary:
         binary: whether the task is.
     """
     together, truth = torch.cat(list(scores)), torch.cat(list(labels))
+    few = torch.randperm(truth.numel(), generator=torch.Generator().manual_seed(0))[:_MOST]
+    tried = {0.0: together[few]}
+    if float(together.min()) < _ZERO:
+        tried = {floor: (together[few].exp() + floor).log() for floor in _FLOORS}
+    found = {floor: fitted_temperature(own, truth[few]) for floor, own in tried.items()}
+    floor = min(found, key=lambda one: smoothed_loss(tried[one] / found[one], truth[few]))
     thresholds = None
     if binary and 0 < int(truth.sum()) < truth.numel():
         thresholds = thresholds_of(together[:, 1] - together[:, 0], truth)
-    return Confidence(fitted_temperature(together, truth), thresholds)
+    return Confidence(found[floor], floor, thresholds)
 
 
 def fitted_temperature(scores: Tensor, labels: Tensor) -> float:
-    """The temperature under which the labels are likeliest; 1 where there are too few.
+    """The temperature under which the labels are likeliest; see :func:`smoothed_loss`.
 
-    The mean loss log Σ_j exp(b z_j) - b z_y is convex in b = 1/T: its slope changes sign once, and is halved down to.
+    That loss is convex in 1/T: its slope changes sign once, and the interval that has it is halved.
 
     Args:
-        scores: logarithms of class probabilities, ``[n, classes]``.
+        scores: logarithms of class probabilities, up to a constant for each node, ``[n, classes]``.
         labels: ``[n]``.
     """
-    if labels.numel() < _FEWEST:
-        return 1.0
-    few = torch.randperm(labels.numel(), generator=torch.Generator().manual_seed(0))[:_MOST]
-    scores, own = scores[few], scores[few].gather(1, labels[few].unsqueeze(1)).squeeze(1)
+    targets = smoothed(labels, scores.shape[1])
     low, high = math.log(1 / _HIGHEST), math.log(1 / _LOWEST)
-    for _ in range(40):
+    for _ in range(36):
         middle = (low + high) / 2
-        expected = ((math.exp(middle) * scores).softmax(dim=1) * scores).sum(dim=1)
-        low, high = (low, middle) if float((expected - own).mean()) > 0 else (middle, high)
+        slope = (((math.exp(middle) * scores).softmax(dim=1) - targets) * scores).sum()
+        low, high = (low, middle) if float(slope) > 0 else (middle, high)
     return math.exp(-(low + high) / 2)
 
 
+def smoothed(labels: Tensor, classes: int) -> Tensor:
+    """The labels as distributions, ``[n, classes]``: 1 / (n + 2) of each belongs to the other classes.
+
+    So few nodes that are all right do not make a model certain (Platt, 1999).
+    """
+    doubt = 1 / (labels.numel() + 2)
+    targets = torch.full((labels.numel(), classes), doubt / (classes - 1), dtype=torch.float64)
+    return targets.scatter_(1, labels.unsqueeze(1), 1 - doubt)
+
+
+def smoothed_loss(scores: Tensor, labels: Tensor) -> float:
+    """The mean cross-entropy with :func:`smoothed` labels."""
+    return float(-(smoothed(labels, scores.shape[1]) * scores.log_softmax(dim=1)).sum(dim=1).mean())
+
+
 def thresholds_of(logits: Tensor, labels: Tensor) -> Thresholds:
-    """Counts, between any two neighbouring logits, how many nodes of each class are above; at most 500 are kept.
+    """Counts how many nodes of each class are above thresholds that lie just below nodes of class 1; 200 at most.
 
     Args:
         logits: of class 1, ``[n]``.
@@ -167,8 +206,9 @@ def thresholds_of(logits: Tensor, labels: Tensor) -> Thresholds:
     logits, order = logits.sort(descending=True)
     ones = labels[order].cumsum(0)
     last = torch.cat([logits[1:] < logits[:-1], torch.tensor([True])]).nonzero().squeeze(1)  # of each run of ties
+    last = last[ones[last].diff(prepend=torch.zeros(1, dtype=torch.int64)) > 0]  # runs that have class 1
     found, false = ones[last], last + 1 - ones[last]
-    below = torch.cat([logits[last[:-1] + 1], logits[-1:] - 2])  # the next lower one; below all at the end
+    below = logits[(last + 1).clamp(max=logits.numel() - 1)] - 2.0 * (last + 1 == logits.numel())
     between = (logits[last] + below) / 2
     f1 = 2 * found / (found + false + ones[-1])
     kept = torch.linspace(0, last.numel() - 1, min(_POINTS, last.numel())).round().long()

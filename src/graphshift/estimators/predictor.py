@@ -112,8 +112,9 @@ class Predictor(ABC):
 
         Args:
             graphs, adapt: as in :meth:`predict`.
-            calibrated: divide the outputs by the temperature that was fitted to the validation graphs. Classes keep
-                their order. With ``adapt="prior"`` probabilities stay as the prior was estimated with them.
+            calibrated: divide the outputs by the temperature that was fitted to the validation graphs; see
+                :class:`~graphshift.estimators.confidence.Confidence`. Predicted classes stay the same. With
+                ``adapt="prior"`` probabilities stay as the prior was estimated with them.
         """
         self._check_fitted()
         if not self.task_.is_classification:
@@ -203,9 +204,9 @@ class Predictor(ABC):
         return self.confidences_.get("norm" if "norm" in parts_of(adapt) else "")
 
     def _scaled(self, output: Tensor, adapt: str | None, calibrated: bool) -> Tensor:
-        """The output over the temperature, in float64: ranks must not tie. Adapted to a prior, it has one already."""
+        """The calibrated output. Adapted to a prior, it is calibrated already."""
         confidence = self._confidence(adapt) if calibrated and "prior" not in parts_of(adapt) else None
-        return output if confidence is None else output.cpu().double() / confidence.temperature
+        return output if confidence is None else confidence.scaled(output, self.task_)
 
     def _shifted(
         self, output: Tensor, adapt: str | None, threshold: float | str | None, *, calibrated: bool = False
@@ -235,7 +236,8 @@ class Predictor(ABC):
                 f"threshold is {threshold!r} and there is nothing to choose it on: fit with a validation graph that "
                 "has nodes of both classes, call model.calibrate(graphs), or give a number, as 0.3."
             )
-        return confidence.thresholds.choose(threshold) / (confidence.temperature if calibrated else 1.0)
+        logit = confidence.thresholds.choose(threshold)
+        return confidence.scaled_logit(logit) if calibrated else logit
 
     @abstractmethod
     def _check_fitted(self) -> None:

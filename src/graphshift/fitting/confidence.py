@@ -33,7 +33,7 @@ def assurance(model: Predictor, data: ShiftDataset) -> dict[str, Any]:
         found[role] = {e.name: _assurance(model, e) for e in data.roles[role]}
     if fitted is None or fitted.thresholds is None:
         return {"confidence": found}
-    probability = sigmoid(fitted.thresholds.choose("auto") / fitted.temperature)
+    probability = sigmoid(fitted.scaled_logit(fitted.thresholds.choose("auto")))
     scores = {e.name: model.score(with_metric(e, "f1"), threshold="auto") for e in (*data.val, *data.tests)}
     return {"confidence": found, "threshold": {"by": "auto", "probability": probability, "f1": scores}}
 
