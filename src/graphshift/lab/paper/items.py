@@ -51,6 +51,7 @@ def _appendix() -> list[Item]:
 
 _ITEMS = (
     Item("toy", "Section 3.1: the motivating example"),
+    Item("theory", "Section 4: Theorems 1 to 3 on models small enough to enumerate"),
     Item(
         "table1",
         "the datasets",

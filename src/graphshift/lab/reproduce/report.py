@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from graphshift.lab.paper.reproducing import Finished, quiet
 from graphshift.lab.paper.tables import exploring_table, item_tables, rates_table
 from graphshift.lab.reproduce.figures import draw_item
 from graphshift.lab.reproduce.page import item_page
+from graphshift.lab.theory.figure import draw_theory
+from graphshift.lab.theory.tables import statements_markdown, statements_table, theory_tables
 from graphshift.lab.toy.figure import draw_toy
 from graphshift.lab.toy.table import toy_table
 from graphshift.lab.toy.toy import run_toy
@@ -99,6 +101,15 @@ def write_toy(item: Item, folder: Path, *, quick: bool) -> list[StudyTable]:
     tables = [StudyTable(f"{item.name}: {item.title}", columns, rows, "readings: see the page on the toy example.")]
     _write(tables, place)
     return tables
+
+
+def write_theory(item: Item, records: Mapping[str, Any], folder: Path) -> list[StudyTable]:
+    """What holds of Section 4, with the numbers behind it."""
+    place, tables = folder / item.name, theory_tables(records)
+    _write(tables, place)
+    write_text(place / "statements.md", statements_markdown(records))
+    draw_theory(records, place)
+    return [statements_table(records), tables[0]]
 
 
 def _statistics(item: Item, name: str, metric: str, rows: Sequence[dict[str, Any]]) -> StudyTable:

@@ -16,6 +16,8 @@ from graphshift.lab.paper import EXPERIMENTS, ITEMS, SETTINGS, Item, Size, find
 from graphshift.lab.paper import exploring as explorers
 from graphshift.lab.paper.reproducing import absent, finished, run_experiment, settings_of
 from graphshift.lab.reproduce import report
+from graphshift.lab.theory.cases import BETAS, CASES, QUICK_BETAS
+from graphshift.lab.theory.running import run_theory, shown_theory
 from graphshift.report import study_report
 from graphshift.report.study_tables import StudyTable
 from graphshift.report.tables import print_table
@@ -103,10 +105,12 @@ def list_items(data_dir: Path | None) -> None:
 
 
 def _run(item: Item, request: Request, chosen: list[str] | None) -> list[StudyTable]:
-    if request.show and not item.experiments:
+    if request.show and not item.experiments and item.name != "theory":
         return _shown(item, request)
     if item.data:
         tables = _data(item, request)
+    elif item.name == "theory":
+        tables = _theory(item, request)
     elif not item.experiments:
         tables = report.write_toy(item, request.folder, quick=request.quick)
     else:
@@ -181,6 +185,19 @@ def _exploring(item: Item, request: Request) -> list[StudyTable]:
         with _resumable(), progress_bar("exploring", len(wanted), unit="cases") as told:
             records = explorers.explore_all(wanted, file, request.data_dir, told)
     return report.write_exploring(item, records, request.folder) if records else []
+
+
+def _theory(item: Item, request: Request) -> list[StudyTable]:
+    file = request.folder / item.name / "results.json"
+    if request.show:
+        if not file.is_file():
+            _note(f"{item.name}: not in {request.folder}; run it without --show.")
+            return []
+        return report.write_theory(item, shown_theory(file), request.folder)
+    betas = QUICK_BETAS if request.quick else BETAS
+    with _resumable(), progress_bar("theory", len(CASES), unit="cases") as told:
+        records = run_theory(file, betas, force=request.force, report=told)
+    return report.write_theory(item, records, request.folder)
 
 
 def _missing(item: Item, datasets: Iterable[str], request: Request) -> set[str]:
