@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +19,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.core.registry import expected_one_of
 
 if TYPE_CHECKING:
-    from graphshift.studies import Arm, Plan, Summary
-    from graphshift.studies.running import Study
+    from graphshift.studies import Arm, Summary
 
 #: Settings that make arms or runs, and the options that give them.
 _BY_OPTION = {name: f"--{name}s" for name in ("method", "backbone", "explorer", "seed", "selection")}
@@ -42,7 +42,7 @@ _ADAPT = "also score with the unlabelled test graphs in use: norm, prior, norm+p
 def compare(
     dataset: opts.Dataset,
     *,
-    methods: _Methods = "erm,eerm",
+    methods: _Methods = "erm,eerm,majority,logistic,forest",
     backbones: _Backbones = None,
     explorers: _Explorers = "reinforce",
     seeds: Annotated[int, Option(metavar="N", help="final runs of each arm", min=1)] = 5,
@@ -81,7 +81,7 @@ def compare(
     """
     from graphshift.core.progress import error_console
     from graphshift.report.study_report import write_report
-    from graphshift.studies import Plan, rule_names
+    from graphshift.studies import Plan, rule_names, run_study
 
     common: dict[str, Any] = {}
     options: dict[str, Any] = {}
@@ -96,9 +96,11 @@ def compare(
     rules = _names(selections, rule_names(), "--selections")
     ways = [] if adapt is None else [way.strip() for way in adapt.split(",")]
     scored: dict[str, Any] = {"selections": rules, "in_domain": in_domain, "adapt": ways, "ensemble": ensemble}
-    plan = Plan(dataset, arms, range(seeds), options, drawn, trials=tune, repeats=repeats, **scored)
+    plan = Plan(dataset, arms, range(seeds), options, drawn, trials=tune, repeats=repeats, resample=True, **scored)
     folder = out or Path("studies") / plan.dataset
-    study = run_or_resume(plan, folder, workers, force, threads=threads_per_worker, retry_failed=retry_failed)
+    how: dict[str, Any] = {"workers": workers, "threads": threads_per_worker, "retry_failed": retry_failed}
+    with resumable() as command:
+        study = run_study(plan, folder, force=force, progress=True, command=command, **how)
     with error_console().status("writing tables, figures and the page …"):
         write_report(study, folder)
     failed = study.summary.failed
@@ -110,14 +112,14 @@ def compare(
     _show(study.summary, folder)
 
 
-def run_or_resume(plan: Plan, folder: Path, workers: int, force: bool, **how: Any) -> Study:
-    """Runs a study with a progress bar; an interruption says which command resumes it."""
-    from graphshift.studies import run_study
+@contextmanager
+def resumable() -> Iterator[list[str]]:
+    """For the length of a study: yields the command that runs it, and an interruption says which one resumes it."""
     from graphshift.training.loop import Interrupted
 
     command = ["graphshift", *sys.argv[1:]]
     try:
-        return run_study(plan, folder, workers=workers, force=force, progress=True, command=command, **how)
+        yield command
     except Interrupted as error:
         again = shlex.join(word for word in command if word != "--force")  # which would start anew
         raise Interrupted(f"{error} Resume with: {again}") from None
@@ -183,15 +185,17 @@ def _names(text: str, known: Collection[str], flag: str) -> list[str]:
 
 
 def _show(summary: Summary, folder: Path) -> None:
+    """One paragraph and one table; the rest is in the folder."""
     from graphshift.report.study_tables import main_tables
+    from graphshift.report.study_words import main_rule_of, summary_paragraph
     from graphshift.report.tables import print_table
 
-    for table in main_tables(summary):
-        print_table(table.title, table.columns, table.rows, note=table.note)
-    for finding in summary.findings:
-        print(f"  {finding.text}")
-    if failed := summary.failed:
-        print(f"  {len(failed)} fit{'s' * (len(failed) > 1)} failed; the first: {failed[0].id}: {failed[0].reason}")
-        print("  Run the same command with --retry-failed to try again.")
-    print(f"all tables (environments, chosen settings, cost), figures and every result: {folder}")
+    rules = [entry.rule for entry in summary.selections]
+    table = main_tables(summary)[rules.index(main_rule_of(summary))]
+    print_table(table.title, table.columns, table.rows, note=table.note)
+    print(summary_paragraph(summary))
+    if summary.failed:
+        print("Run the same command with --retry-failed to try again.")
+    others = f" (also by {', '.join(rules[1:])})" if len(rules) > 1 else ""
+    print(f"all tables{others}, figures and every result: {folder}")
     print(f"the same as one page, for a browser: {folder / 'report.html'}")

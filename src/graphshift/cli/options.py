@@ -26,7 +26,8 @@ Json = Annotated[bool, Option("--json", help="print JSON instead of a table")]
 Force = Annotated[bool, Option("--force", help="replace what is there")]
 Workers = Annotated[int, Option(metavar="N", help="fits at the same time", min=1)]
 Threads = Annotated[
-    int | None, Option(metavar="N", min=1, help="threads of each worker", show_default="cores / workers")
+    int | None,
+    Option(metavar="N", min=1, help="threads of each worker", show_default="OMP_NUM_THREADS, or cores / workers"),
 ]
 RetryFailed = Annotated[bool, Option("--retry-failed", help="run failed fits again")]
 

@@ -35,7 +35,7 @@ def draw_figures(summary: Summary, rows: Mapping[str, Rows], folder: Path) -> li
     written: list[Path] = []
     for entry in summary.selections:
         rule = entry.rule
-        if rows[rule]:
+        if rows[rule] and summary.tests:
             written += save_both(_environments(summary, rows[rule], rule), folder / f"environments-{rule}")
             written += save_both(_seeds(summary, rows[rule], rule), folder / f"seeds-{rule}")
         if any(t.selection == rule and t.score is not None for t in summary.tuning):

@@ -8,19 +8,35 @@ from typing import Any
 from graphshift.data.metrics import METRICS
 from graphshift.estimators.settings import has_setting
 from graphshift.report.page import Block, Code, Details, Facts, Figure, Points, Section, Table, Text, page
-from graphshift.report.study_tables import StudyTable, main_tables, rule_label, show_budget, show_settings, study_tables
+from graphshift.report.study_tables import (
+    StudyTable,
+    choosing_head,
+    main_tables,
+    rule_label,
+    show_budget,
+    show_settings,
+    shows_majority,
+    study_tables,
+    test_heads,
+)
+from graphshift.report.study_words import headline, main_rule_of
 from graphshift.studies import NOT_ALLOWED, Arm, Study, Summary
 from graphshift.studies.resolved import ResolvedPlan
 from graphshift.training.selection import SELECTIONS
 
 
-def study_page(study: Study, figures: Path) -> str:
-    """The page as HTML that needs no other file; ``figures`` is the folder that ``draw_figures`` drew into."""
+def study_page(study: Study, figures: Path, *, answer: Sequence[Block] = ()) -> str:
+    """The page as HTML that needs no other file.
+
+    Args:
+        study: a finished one.
+        figures: the folder that ``draw_figures`` drew into.
+        answer: what stands at the head of the page, such as a recommendation; by default what the study found.
+    """
     summary, plan = study.summary, study.plan
     sections = [
-        Section("Findings", _findings(summary)),
+        Section("Scores", [*_scores(summary), *_findings(summary), *_skipped(summary)]),
         Section("What was compared", _compared(summary, plan)),
-        Section("Scores", _scores(summary)),
         Section("Test environments", _environments(summary, figures)),
         Section("Runs", _runs(summary, figures)),
         Section("Tuning and settings", _settings(summary, plan, figures)),
@@ -31,58 +47,31 @@ def study_page(study: Study, figures: Path) -> str:
         Section("Run it again", _again(summary)),
     ]
     title = f"{summary.dataset}: {_count(len(plan.arms), 'arm')} compared"
-    lead = Text(_headline(summary), lead=True, strong=summary.arm_names())
-    return page(title, sections, lead=[lead], warnings=[NOT_ALLOWED])
-
-
-def _main_rule(summary: Summary) -> str:
-    """The first rule that is allowed, or the first if none is."""
-    rules = summary.selections
-    return str(next((entry.rule for entry in rules if entry.allowed), rules[0].rule))
-
-
-def _headline(summary: Summary) -> str:
-    """Who is ahead, in a sentence or two, by the main rule and in the mean test score."""
-    rule = _main_rule(summary)
-    found = [d for arm in summary.of_rule(rule) if (d := arm.difference.mean_test) is not None]
-    by = "" if rule == "val" else f"By {rule_label(summary, rule)}: "
-    if not found:
-        return f"{by}No arm could be compared with another."
-    if all(difference.low is None for difference in found):
-        return f"{by}One run for each arm is not enough to compare: take more seeds."
-    ahead = [difference for difference in found if difference.decided and difference.mean > 0]
-    behind = [difference for difference in found if difference.decided and difference.mean < 0]
-    baselines = list(dict.fromkeys(difference.baseline for difference in found))
-    against = baselines[0] if len(baselines) == 1 else "its baseline"
-    if not ahead and not behind:
-        return f"{by}No significant difference (95 %): no arm is ahead of {against} or behind in the mean test score."
-    if not ahead:
-        share = f"{len(behind)} of {len(found)} {_be(len(behind))} behind"
-        return f"{by}No arm is significantly ahead of {against} in the mean test score; {share}."
-    metric = METRICS.find(summary.metric)
-    best = max(ahead, key=lambda difference: difference.mean).sentence(metric.scale, metric.unit)
-    if len(found) == 1:
-        return by + best
-    numbers = {"ahead": len(ahead), "behind": len(behind), "undecided": len(found) - len(ahead) - len(behind)}
-    shares = [f"{number} {_be(number)} {word}" for word, number in numbers.items() if number]
-    return f"{by}{best} Of {len(found)} comparisons, {_and(shares)}."
+    lead: list[Block] = [Text(headline(summary), lead=True, strong=summary.arm_names())]
+    lead += [Text(note, strong=summary.arm_names()) for note in summary.notes]
+    return page(title, [s for s in sections if s.blocks], lead=answer or lead, warnings=[NOT_ALLOWED])
 
 
 def _findings(summary: Summary) -> list[Block]:
-    """All sentences of the study: those of the main rule, the others folded."""
+    """All sentences of the study, folded: the table says the same in less room."""
     blocks: list[Block] = []
     for rule in _main_first(summary):
         label = rule_label(summary, rule)
         own = [f.text.removeprefix(f"By {label}: ") for f in summary.findings if f.selection == rule]
         if own:
-            points = Points(own, strong=summary.arm_names())
-            opening = Text(f"Each arm against its baseline, epoch and setting chosen by {label}:")
-            blocks += [Details(f"By {label}", [points])] if blocks else [opening, points]
-    return blocks or [Text("There is no pair of arms to compare.")]
+            named = f"Each arm against its baseline, chosen by {label} ({_count(len(own), 'sentence')})"
+            blocks.append(Details(named, [Points(own, strong=summary.arm_names())]))
+    return blocks
+
+
+def _skipped(summary: Summary) -> list[Block]:
+    """What was planned and cannot be."""
+    rows = [[one.what, one.reason] for one in summary.skipped]
+    return [Table(StudyTable("skipped", ["what", "why"], rows), words=True)] if rows else []
 
 
 def _main_first(summary: Summary) -> list[str]:
-    first = _main_rule(summary)
+    first = main_rule_of(summary)
     return [first, *(entry.rule for entry in summary.selections if entry.rule != first)]
 
 
@@ -94,7 +83,7 @@ def _compared(summary: Summary, plan: ResolvedPlan) -> list[Block]:
         "Dataset": summary.dataset + options,
         "Metric": f"{METRICS.find(summary.metric).title}; {better} is better",
         "Arms": "; ".join(arms),
-        "Test environments": f"{len(tests)}: {', '.join(tests)}",
+        "Test environments": f"{len(tests)}: {', '.join(tests)}" if tests else "none",
         "Seeds": f"{len(summary.seeds)}: {_list(summary.seeds)}",
     }
     if summary.data_seeds:
@@ -104,8 +93,8 @@ def _compared(summary: Summary, plan: ResolvedPlan) -> list[Block]:
     pairs["Tuning"] = f"{show_budget(summary)} that is tuned, {apart}" if apart else "none"
     for entry in summary.selections:
         pairs[f"Rule {entry.rule}"] = SELECTIONS[entry.rule].help + (f" ({entry.note})" if entry.note else "")
-    words = {"trial": "trial", "run": "final run", "limit": "in-domain limit"}
-    fits = {word: counts[kind].done + counts[kind].failed for kind, word in words.items()}
+    words = {"trial": "trial", "run": "final run", "left_out": "fit without an environment", "limit": "in-domain limit"}
+    fits = {word: counts[kind].done + counts[kind].failed for kind, word in words.items() if kind in counts}
     done = [_count(number, word) for word, number in fits.items() if number]
     pairs["Fits"] = f"{', '.join(done)}; {len(summary.failed)} failed"
     return [Facts(pairs), Details("Sizes of the graphs", [Table(_sizes(plan))])]
@@ -131,7 +120,8 @@ def _scores(summary: Summary) -> list[Block]:
 
     def blocks(rule: str) -> list[Block]:
         table, best = by_rule[rule], _best(summary, rule)
-        said = f"{table.note} In green: the best mean test score, where it is significantly above its baseline."
+        score = [*test_heads(summary), "score"][0]
+        said = f"{table.note} In green: the best {score}, where it is significantly above its baseline."
         return [Table(replace(table, note=said) if best else table, best=best)]
 
     main, *others = _by_rule(summary, blocks)
@@ -141,33 +131,39 @@ def _scores(summary: Summary) -> list[Block]:
 def _best(summary: Summary, rule: str) -> list[int]:
     """The row of the arm with the best mean test score, if the rule is allowed and the lead is significant."""
     arms, sign = summary.of_rule(rule), 1 if summary.higher_is_better else -1
-    scored = {i: sign * arm.mean_test.mean for i, arm in enumerate(arms) if arm.mean_test.mean is not None}
+    shown = [arm.mean_test if summary.tests else arm.choosing or arm.val for arm in arms]
+    scored = {i: sign * one.mean for i, one in enumerate(shown) if one.mean is not None}
     if not scored or not arms[0].allowed:
         return []
     best = max(scored, key=lambda i: scored[i])
-    difference = arms[best].difference.mean_test
+    difference = arms[best].difference.main
     return [best] if difference and difference.low is not None and difference.low > 0 else []
 
 
 def _environments(summary: Summary, figures: Path) -> list[Block]:
+    if not summary.tests:
+        return []
+    several = len(summary.tests) > 1
     tables = study_tables(summary)[len(main_tables(summary)) :]
-    by_rule = dict(zip([entry.rule for entry in summary.selections], tables, strict=False))
+    by_rule = dict(zip([entry.rule for entry in summary.selections], tables, strict=False)) if several else {}
 
     def blocks(rule: str) -> list[Block]:
         arms = len(summary.of_rule(rule))
-        table = Table(by_rule[rule], aside=range(arms, len(by_rule[rule].rows)))
+        shown = [Table(by_rule[rule], aside=range(arms, len(by_rule[rule].rows)))] if several else []
         caption = f"Every run on every test environment, with mean and standard deviation; {_chosen_by(summary, rule)}."
-        return [*_figure(figures, f"environments-{rule}", caption), table]
+        return [*_figure(figures, f"environments-{rule}", caption), *shown]
 
     return _by_rule(summary, blocks)
 
 
 def _runs(summary: Summary, figures: Path) -> list[Block]:
     def blocks(rule: str) -> list[Block]:
-        caption = f"Every run's mean and worst test score; {_chosen_by(summary, rule)}."
+        scores = "mean and worst test score" if len(summary.tests) > 1 else "test score"
+        caption = f"Every run's {scores}; {_chosen_by(summary, rule)}."
         return _figure(figures, f"seeds-{rule}", caption)
 
-    return _by_rule(summary, blocks) or [Text("No run finished.")]
+    nothing: list[Block] = [] if summary.counts["run"].done else [Text("No run finished.")]
+    return _by_rule(summary, blocks) or nothing
 
 
 def _chosen_by(summary: Summary, rule: str) -> str:
@@ -231,13 +227,14 @@ def _failures(summary: Summary) -> list[Block]:
 
 def _reading(summary: Summary) -> dict[str, str]:
     found = {
-        "validation, mean test, worst test": "Mean ± standard deviation over the final runs. The worst test is each "
-        "run's own.",
+        ", ".join([choosing_head(summary.arms), *test_heads(summary)]): "Mean ± standard deviation over the final runs."
+        + (" The worst test is each run's own." if len(summary.tests) > 1 else ""),
         "against the baseline (95 %)": "The mean of the paired differences, positive where the arm is better, and its "
-        "interval (paired t). If the interval includes zero, the difference is not significant (95 %).",
+        "interval (paired t). If the interval includes zero, the difference is not significant (95 %). Below three "
+        "pairs, and where all differ alike, there is no interval.",
         "won–tied–lost": "Over all pairs of runs with the same seeds.",
     }
-    if len([arm for arm in summary.of_rule(_main_rule(summary)) if arm.baseline]) > 1:
+    if len([arm for arm in summary.of_rule(main_rule_of(summary)) if arm.baseline]) > 1:
         found["several comparisons"] = (
             "Intervals are not corrected for the number of comparisons: of twenty comparisons of equal arms, one is "
             "significant by chance."
@@ -247,7 +244,7 @@ def _reading(summary: Summary) -> dict[str, str]:
         found["gap closed"] = (
             "(arm − baseline) / (limit − baseline); “no gap” where the limit is not significantly above the baseline."
         )
-    if summary.majority:
+    if shows_majority(summary):
         found["share of the largest class"] = "An accuracy below it is worse than no model."
     if any(not entry.allowed for entry in summary.selections):
         found[f"oracle ({NOT_ALLOWED})"] = (
@@ -298,14 +295,6 @@ def _again(summary: Summary) -> list[Block]:
 
 def _count(number: int, word: str) -> str:
     return f"{number} {word}{'s' * (number != 1)}"
-
-
-def _and(words: Sequence[str]) -> str:
-    return " and ".join([*([", ".join(words[:-1])] if words[1:] else []), words[-1]])
-
-
-def _be(number: int) -> str:
-    return "is" if number == 1 else "are"
 
 
 def _list(values: Sequence[int]) -> str:

@@ -28,7 +28,7 @@ class StudyTable:
 
 def study_tables(summary: Summary) -> list[StudyTable]:
     """All tables of a study: those of :func:`main_tables`, then environments, chosen settings and cost."""
-    environments = [_environments(summary, entry.rule) for entry in summary.selections]
+    environments = [_environments(summary, entry.rule) for entry in summary.selections if len(summary.tests) > 1]
     return [*main_tables(summary), *environments, *([_chosen(summary)] if summary.tuning else []), _cost(summary)]
 
 
@@ -48,19 +48,33 @@ def _scores(summary: Summary, rule: str) -> StudyTable:
     metric = summary.metric
     own = summary.of_rule(rule)
     with_gap = any(arm.gap_closed for arm in own)
+    heads = test_heads(summary)
     rows = []
     for arm in own:
-        spreads = [show_spread(scores, metric) for scores in (arm.val, arm.mean_test, arm.worst_test)]
-        row = [arm.arm, *spreads, *show_difference(arm.difference.mean_test, metric)]
+        chosen_by = arm.val if arm.choosing is None else arm.choosing
+        spreads = [show_spread(scores, metric) for scores in (chosen_by, arm.mean_test, arm.worst_test)]
+        row = [arm.arm, *spreads[: 1 + len(heads)], *show_difference(arm.difference.main, metric)]
         row += [arm.gap_closed.text if arm.gap_closed else "–"] if with_gap else []
         rows.append([*row, str(arm.failed)])
     methods = {arm.arm: arm.method for arm in own}
     against = "ERM" if all(methods[a.baseline] == "erm" for a in own if a.baseline) else "its baseline"
-    columns = ["arm", "validation", "mean test", "worst test", f"mean test against {against} (95 %)", "p"]
+    choosing = choosing_head(own)
+    columns = ["arm", choosing, *heads, f"{[*heads, choosing][0]} against {against} (95 %)", "p"]
     columns += ["won–tied–lost", *(["gap closed"] if with_gap else []), "failed"]
     chosen = f"epoch and setting chosen by {rule_label(summary, rule)}"
     title = f"{summary.dataset}: {METRICS.find(metric).title}, {chosen}"
     return StudyTable(title, columns, rows, _note(summary, own))
+
+
+def test_heads(summary: Summary) -> list[str]:
+    """The columns of test scores: with one test environment its mean is its worst, and none is shown without tests."""
+    return [[], ["test"], ["mean test", "worst test"]][min(len(summary.tests), 2)]
+
+
+def choosing_head(arms: Sequence[ArmSummary]) -> str:
+    """The name of the column of the scores that a rule chose by."""
+    held_out = any(arm.selection == "id_val" and arm.choosing is not None for arm in arms)
+    return "held-out training nodes" if held_out else "validation"
 
 
 def _note(summary: Summary, arms: Sequence[ArmSummary]) -> str:
@@ -69,8 +83,11 @@ def _note(summary: Summary, arms: Sequence[ArmSummary]) -> str:
     tuned = show_budget(summary) if summary.tuning else "no tuning"
     counted = f"{runs} runs ({len(data_seeds)} data seeds)" if data_seeds else f"{seeds} seed{'s' * (seeds != 1)}"
     note = f"{counted}, ± standard deviation over runs; {tuned}; paired t intervals"
-    units = {d.unit for arm in arms if (d := arm.difference.mean_test)}
-    note += " over data seeds" if "data seeds" in units else ""
+    found = [d for arm in arms if (d := arm.difference.main)]
+    note += " over data seeds" if "data seeds" in {d.unit for d in found} else ""
+    note += " and resampled nodes" if any(d.nodes_error is not None for d in found) else ""
+    if missing := dict.fromkeys(d.no_interval for d in found if d.low is None):
+        note += f" (none where there are {', or where '.join(missing)})"
     others = [a for a in arms if a.baseline is not None]
     note += f", not corrected for {len(others)} comparisons" if len(others) > 1 else ""
     members = max((arm.ensemble for arm in arms), default=1)
@@ -94,14 +111,17 @@ def adapting_note(summary: Summary, arms: Sequence[ArmSummary]) -> str:
 
 
 def _side_by_side(summary: Summary) -> StudyTable:
-    metric, rules = summary.metric, [entry.rule for entry in summary.selections]
+    metric, rules, kinds = summary.metric, [entry.rule for entry in summary.selections], test_heads(summary)
     found = {(arm.arm, arm.selection): arm for arm in summary.arms}
     rows = []
     for name in summary.arm_names():
         own = [found.get((name, rule)) for rule in rules]  # None: all its runs failed
         both = [(None, None) if arm is None else (arm.mean_test, arm.worst_test) for arm in own]
-        rows.append([name, *("–" if one is None else show_spread(one, metric) for pair in both for one in pair)])
-    heads = [f"{kind} test, {rule_label(summary, rule)}" for rule in rules for kind in ("mean", "worst")]
+        shown = [one for pair in both for one in pair[: len(kinds)]]
+        if not summary.tests:
+            shown = [None if arm is None else arm.choosing or arm.val for arm in own]
+        rows.append([name, *("–" if one is None else show_spread(one, metric) for one in shown)])
+    heads = [f"{kind}, {rule_label(summary, rule)}" for rule in rules for kind in kinds or ["choosing score"]]
     return StudyTable(f"{summary.dataset}: {METRICS.find(metric).title} by selection rule", ["arm", *heads], rows)
 
 
@@ -111,13 +131,18 @@ def _environments(summary: Summary, rule: str) -> StudyTable:
     rows = [[arm.arm, *(show_spread(arm.environments[name], metric) for name in tests)] for arm in arms]
     for backbone, limit in summary.limits.items():
         rows.append([f"in-domain limit, {backbone}", *show_limit(limit, summary)])
-    if summary.majority:
+    if shows_majority(summary):
         shares = [show_score(summary.majority.get(name), "accuracy") for name in summary.tests]
         rows.append(["share of the largest class (%)", *shares])
     note = "in-domain limit: ERM cross-validated on each test graph's own labels (5 folds)." if summary.limits else ""
     chosen = f"chosen by {rule_label(summary, rule)}"
     title = f"{summary.dataset}: {METRICS.find(metric).title} by test environment, {chosen}"
     return StudyTable(title, ["arm", *summary.tests], rows, note)
+
+
+def shows_majority(summary: Summary) -> bool:
+    """Whether the share of the largest class can be compared with the scores: with accuracies alone."""
+    return bool(summary.majority) and summary.metric == "accuracy"
 
 
 def show_limit(limit: Limit, summary: Summary) -> list[str]:
@@ -146,8 +171,9 @@ def _cost(summary: Summary) -> StudyTable:
             continue
         milliseconds = "–" if arm.seconds_per_epoch is None else f"{1000 * arm.seconds_per_epoch:.1f}"
         memory = "–" if arm.peak_rss_mb is None else f"{arm.peak_rss_mb:.0f}"
-        rows.append([arm.arm, milliseconds, memory, "–" if arm.variance is None else f"{arm.variance:.1e}"])
-    columns = ["arm", "ms an epoch", "peak memory (MB)", "variance of risks"]
+        seconds = "–" if arm.seconds is None else f"{arm.seconds:.1f}"
+        rows.append([arm.arm, milliseconds, seconds, memory, "–" if arm.variance is None else f"{arm.variance:.1e}"])
+    columns = ["arm", "ms an epoch", "seconds a fit", "peak memory (MB)", "variance of risks"]
     note = f" ({NOT_ALLOWED})" if SELECTIONS[first].uses_tests else ""
     return StudyTable(f"cost of the runs chosen by {first}{note}", columns, rows)
 

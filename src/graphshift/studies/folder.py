@@ -20,7 +20,7 @@ FORMAT = 1
 
 #: All that a study writes beside ``plan.json``; anything else in its folder is left alone.
 _TABLES = ("table.txt", "table.md", "table.tex", "table.csv")
-_FILES = ("results.jsonl", "provenance.json", "summary.json", *_TABLES, "figures", "report.html")
+_FILES = ("results.jsonl", "provenance.json", "summary.json", "recommendation.json", *_TABLES, "figures", "report.html")
 
 
 def study_folder(path: Path) -> OwnedFolder:
@@ -44,7 +44,7 @@ def plan_json(schedule: Schedule) -> dict[str, Any]:
     same = ("seeds", "data_seeds", "crossed", "trials", "selections", "in_domain")
     content |= {name: getattr(plan, name) for name in same}
     # Not in the plans of earlier versions, which knew no other than the default.
-    later = {"repeats": 1, "adapt": (), "ensemble": 1}
+    later = {"repeats": 1, "adapt": (), "ensemble": 1, "leave_out": 0, "resample": False}
     content |= {name: getattr(plan, name) for name, default in later.items() if getattr(plan, name) != default}
     as_read_back: dict[str, Any] = json.loads(json.dumps(content, default=str))
     return as_read_back

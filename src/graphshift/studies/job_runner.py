@@ -24,17 +24,19 @@ from graphshift.studies.jobs import Job
 from graphshift.studies.limit import in_domain
 from graphshift.studies.plan import member_seeds
 from graphshift.studies.records import Adapted, EnsembleScores, Record, Selected
+from graphshift.studies.resampling import resampled_scores
 from graphshift.studies.resolved import load_data
 from graphshift.training.loop import Choice
-from graphshift.training.selection import SELECTIONS
+from graphshift.training.selection import SELECTIONS, Roles
 
 
 class JobRunner:
     """Runs jobs of one dataset one after another; it keeps the data of the latest."""
 
-    def __init__(self, dataset: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, dataset: str, options: Mapping[str, Any], data: ShiftDataset | None = None) -> None:
         self.dataset, self.options = dataset, options
-        self.loaded: dict[int | None, ShiftDataset] = {}  #: by the data seed that the plan gave; None if it gave none
+        #: by the data seed that the plan gave; None if it gave none
+        self.loaded: dict[int | None, ShiftDataset] = {} if data is None else {None: data}
 
     def run(self, job: Job) -> Record:
         """The record of a job."""
@@ -52,10 +54,20 @@ def attempt(job: Job, data: ShiftDataset) -> Record:
     """Runs a job; a failure is recorded with its reason, so that one bad setting does not end a study."""
     reset_peak()
     try:
-        found = in_domain(job, data) if job.kind == "limit" else _fitted(job, data)
+        if job.kind == "left_out":
+            data = without_one(data, job.environment)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GraphshiftWarning)  # those about the data have been shown
+            found = in_domain(job, data) if job.kind == "limit" else _fitted(job, data)
     except Exception as error:
         return failed(job, reason_of(error))
     return record_of(job, status="ok", metric=data.task.metric, peak_rss_mb=_peak_mb(), **found)
+
+
+def without_one(data: ShiftDataset, name: str | None) -> ShiftDataset:
+    """The data with one training environment in the place of the tests."""
+    left = [e for e in data.train if e.name == name]
+    return replace(data, train=[e for e in data.train if e.name != name], tests=left, target=())
 
 
 def failed(job: Job, reason: str) -> Record:
@@ -80,7 +92,7 @@ def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
         for seed in member_seeds(job.settings["seed"], job.ensemble)
     ]
     chosen = [_choices(member, job.rules[0]) for member in members]
-    model, final = members[0], job.kind == "run"
+    model, final = members[0], job.kind in ("run", "left_out")
     selections: dict[str, Selected] = {}
     for rule, own in chosen[0].items():
         for member, choices in zip(members, chosen, strict=True):
@@ -104,11 +116,12 @@ def _scored(selected: Selected, rule: str, members: Sequence[Estimator], data: S
     model, columns = members[0], data.facts.get("spurious_columns")
     # Held-out nodes, which `id_val` calibrates on, are known to the fit alone; it has done it.
     graphs = () if rule == "id_val" else data.val
+    held = _held_out(data, job) if rule == "id_val" else ()
     edited = [score for e in data.val if (score := model.score_edited(e)) is not None]
-    found = _on_tests(members[:1], data, job.adapt, graphs) | {"adversarial_val": fmean(edited) if edited else None}
+    found = _on_tests(members[:1], data, job, graphs, held) | {"adversarial_val": fmean(edited) if edited else None}
     if job.ensemble > 1:
         val = _on_validation(Ensemble(members), data)
-        found["ensemble"] = EnsembleScores(members=job.ensemble, val=val, **_on_tests(members, data, job.adapt, graphs))
+        found["ensemble"] = EnsembleScores(members=job.ensemble, val=val, **_on_tests(members, data, job, graphs, held))
     if columns is not None:  # Fig. 2b: without the columns that the dataset knows to be spurious
         found["train_without_spurious"] = fmean(model.score(e.without(columns)) for e in data.train)
     return replace(selected, train=fmean(model.score(e) for e in data.train), **found)
@@ -123,14 +136,33 @@ def _on_validation(model: Predictor, data: ShiftDataset, adapt: str | None = Non
     return fmean(model.score(e, adapt=adapt) for e in data.val) if data.val else None
 
 
+def _held_out(data: ShiftDataset, job: Job) -> Sequence[Environment]:
+    """The training nodes that the rule ``id_val`` held out of this job's training."""
+    return SELECTIONS["id_val"].split(Roles(data.train, data.val, (), job.settings["seed"]))[1]
+
+
+def _resampled(
+    model: Predictor, data: ShiftDataset, job: Job, held: Sequence[Environment], way: str | None = None
+) -> dict[str, list[float]]:
+    """Scores of resampled nodes of what a rule chooses by (held-out nodes, if there are any) and of the tests."""
+    places = {"val": held or data.val, "mean": data.tests} if job.resample else {}
+    return {name: resampled_scores(model, found, adapt=way) for name, found in places.items() if found}
+
+
 def _on_tests(
-    members: Sequence[Estimator], data: ShiftDataset, ways: Sequence[str], graphs: Sequence[Environment]
+    members: Sequence[Estimator],
+    data: ShiftDataset,
+    job: Job,
+    graphs: Sequence[Environment],
+    held: Sequence[Environment] = (),
 ) -> dict[str, Any]:
     """Test scores of a model or an ensemble; with each way of using the unlabelled tests as well.
 
-    Each way is scored on the validation graphs too, so that it can be chosen there. A way that the model cannot take
-    is left out. ``graphs`` are to be calibrated on; none where that is done already.
+    Each way is scored on the validation graphs too, or on held-out training nodes (``held``), so that it can be chosen
+    there. A way that the model cannot take is left out. ``graphs`` are to be calibrated on; none where that is done
+    already.
     """
+    ways = job.adapt
     model = members[0] if len(members) == 1 else Ensemble(members)
     plain = {e.name: _finite(model.score(e), e.name) for e in data.tests}
     found: dict[str, Adapted] = {}
@@ -142,6 +174,8 @@ def _on_tests(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GraphshiftWarning)  # refused there, it is what it would be without
             val = _on_validation(model, data, way)
+            held_out = fmean(model.score(e, adapt=way) for e in held) if held else None
+            drawn = _resampled(model, data, job, held, way)
         scores, refused = {}, {}
         for environment in data.tests:
             with warnings.catch_warnings(record=True) as told:
@@ -149,8 +183,8 @@ def _on_tests(
                 scores[environment.name] = _finite(model.score(environment, adapt=way), environment.name)
             if why := [str(one.message) for one in told if issubclass(one.category, GraphshiftWarning)]:
                 refused[environment.name] = why[0] if len(why) == len(members) else f"{len(why)} members: {why[0]}"
-        found[way] = Adapted(val=val, tests=scores, refused=refused)
-    return {"tests": plain, "adapted": found}
+        found[way] = Adapted(val=val, tests=scores, refused=refused, held_out=held_out, resampled=drawn)
+    return {"tests": plain, "adapted": found, "resampled": _resampled(model, data, job, held)}
 
 
 def _curve(model: Estimator) -> dict[str, list[float]] | None:

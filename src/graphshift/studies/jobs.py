@@ -3,11 +3,11 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from graphshift.estimators.settings import has_setting
 from graphshift.studies.plan import Arm, trainings
-from graphshift.studies.records import Record
+from graphshift.studies.records import Kind, Record
 from graphshift.studies.resolved import ResolvedPlan
 from graphshift.studies.tuning import Chosen, Trial, choose, propose
 
@@ -20,7 +20,7 @@ class Job:
     """One fit, ready to be run anywhere: plain values only."""
 
     id: str  #: the same for the same fit in every session; the ledger is kept by it
-    kind: Literal["trial", "run", "limit"]  #: of tuning, a final one, or in-domain on one test environment
+    kind: Kind  #: of tuning, a final one, in-domain on one test environment, without one training environment
     arm: str
     dataset: str
     settings: Mapping[str, Any]  #: all of them
@@ -29,10 +29,11 @@ class Job:
     draws_data: bool  #: whether the plan gives the data seed, so that it is passed to the dataset
     tuned: Mapping[str, Any] = field(default_factory=dict)  #: the tuned part of the settings
     trial: int | None = None  #: its number, for trials
-    environment: str | None = None  #: the test environment of a limit
+    environment: str | None = None  #: the test environment of a limit; the training environment that is left out
     blocked: str | None = None  #: why it cannot be run; such a job is recorded as failed at once
     adapt: Sequence[str] = ()  #: ways of using the unlabelled tests that a run is scored with as well
     ensemble: int = 1  #: members of the ensemble that a run is scored as, too; 1: none
+    resample: bool = False  #: whether resampled nodes are scored, too
 
 
 class Schedule:
@@ -56,7 +57,7 @@ class Schedule:
         trials.sort(key=lambda job: job.trial or 0)
         runs = [self._runs(arm, records) for arm in self.plan.arms if self.is_tuned(arm, records)]
         by_draw = [job for i in range(len(self.plan.draws)) for own in runs for job in own[i]]
-        return [*trials, *by_draw, *self._limits(records)]
+        return [*trials, *by_draw, *self._left_out(records), *self._limits(records)]
 
     def expected(self, records: Records) -> list[tuple[str, str]]:
         """Kind and arm of the fits that arms will at least have when their tuning is done."""
@@ -66,6 +67,7 @@ class Schedule:
             if self.is_tuned(arm, records):
                 continue
             found += [("run", arm.name)] * (len(self.plan.draws) * len(trainings(self.plan.selections)))
+            found += [("left_out", arm.name)] * (self.plan.leave_out * len(self.plan.left_out))
             if self.plan.in_domain and arm == self.plan.erm_arm(self.plan.settings(arm).get("backbone")):
                 found += [("limit", arm.name)] * (len(data_seeds) * len(self.plan.tests))
         return found
@@ -116,6 +118,19 @@ class Schedule:
         draws = self.plan.draws
         return [[self._job("run", arm, rules, d, tuned, blocked=b) for rules, tuned, b in shared] for d in draws]
 
+    def _left_out(self, records: Records) -> list[Job]:
+        """Each arm without each training environment in turn, with the setting that the first rule chose."""
+        plan, made = self.plan, []
+        rule = plan.selections[0]
+        arms = [arm for arm in plan.arms if plan.leave_out and self.is_tuned(arm, records)]
+        choices = {arm.name: self.chosen(arm, rule, records) for arm in arms}
+        for draw in plan.draws[: plan.leave_out]:
+            for environment in plan.left_out:
+                for arm in arms:
+                    if (choice := choices[arm.name]) is not None:
+                        made.append(self._job("left_out", arm, (rule,), draw, choice.settings, environment=environment))
+        return made
+
     def _limits(self, records: Records) -> list[Job]:
         if not self.plan.in_domain:
             return []
@@ -140,7 +155,7 @@ class Schedule:
 
     def _job(
         self,
-        kind: Literal["trial", "run", "limit"],
+        kind: Kind,
         arm: Arm,
         rules: Sequence[str],
         draw: tuple[int | None, int],
@@ -156,7 +171,8 @@ class Schedule:
         parts += [own["environment"]] if "environment" in own else []
         parts += [] if data_seed is None else [f"data {data_seed}"]
         parts += [f"seed {seed}", *(f"{name}={value}" for name, value in tuned.items())]
-        own |= {"adapt": plan.adapt, "ensemble": plan.ensemble} if kind == "run" else {}
+        own |= {"adapt": plan.adapt, "resample": plan.resample} if kind in ("run", "left_out") else {}
+        own |= {"ensemble": plan.ensemble} if kind == "run" else {}
         id_ = " / ".join(parts)
         return Job(id_, kind, arm.name, plan.dataset, settings, tuple(rules), data_seed, drawn, dict(tuned), **own)
 

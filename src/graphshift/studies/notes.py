@@ -1,4 +1,4 @@
-"""The types of ``plan.json`` and ``provenance.json``, as far as they are read back. Other fields are left aside."""
+"""The types of ``plan.json``, ``recommendation.json`` and ``provenance.json``, as far as they are read back. Other fields are left aside."""
 
 from typing import Any
 
@@ -25,6 +25,14 @@ class PlanNote(_Note):
     arms: list[ArmNote] = Field(min_length=1, max_length=10_000)
     seeds: list[int] = Field(min_length=1, max_length=10_000)
     trials: int = Field(ge=0)
+    leave_out: int = Field(0, ge=0, le=10_000)
+    resample: bool = False
+
+
+class RecommendationNote(_Note):
+    """``recommendation.json``: what was recommended; of it, what was left out for lack of time."""
+
+    dropped: dict[str, str] = {}
 
 
 class _Git(_Note):

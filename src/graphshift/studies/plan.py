@@ -8,6 +8,7 @@ from typing import Any
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.registry import expected_one_of
+from graphshift.data.dataset import ShiftDataset
 from graphshift.estimators.adaptation import parts_of
 from graphshift.training.selection import SELECTIONS
 
@@ -49,7 +50,7 @@ class Plan:
     """A study, as it can be written down before it is run.
 
     Args:
-        dataset: a dataset's name.
+        dataset: a dataset's name, or a :class:`~graphshift.data.dataset.ShiftDataset` that is in memory.
         arms: what to compare; all get the same seeds, and all that are tuned the same number of trials.
         seeds: of the final runs.
         options: of the dataset.
@@ -65,6 +66,10 @@ class Plan:
             with each as well.
         ensemble: members of deep ensembles; with 2 or more, every arm's runs are scored as the mean of so many models
             as well. No two runs share a member, so ensembles are as independent as single models are.
+        leave_out: seeds with which every arm is also trained without one training environment and scored there, each
+            environment in turn; 0 for none. It needs two training environments.
+        resample: also score resampled nodes, so that intervals cover the nodes as well as the seeds.
+        data: the dataset itself where it is in memory; set from ``dataset``.
     """
 
     dataset: str
@@ -79,8 +84,17 @@ class Plan:
     in_domain: bool = False
     adapt: Sequence[str] = ()
     ensemble: int = 1
+    leave_out: int = 0
+    resample: bool = False
+    data: ShiftDataset | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if isinstance(self.dataset, ShiftDataset):
+            object.__setattr__(self, "data", self.dataset)
+            object.__setattr__(self, "dataset", self.data.name if self.data else "")
+        if self.data is not None and (self.options or self.data_seeds is not None):
+            what = "options" if self.options else "data_seeds"
+            raise GraphshiftError(f"plan: {what} are of a dataset that is loaded by name; this one is in memory.")
         for name in ("arms", "seeds", "data_seeds", "selections", "adapt"):
             value = getattr(self, name)
             if value is not None and len(value) > _MOST:
@@ -97,7 +111,8 @@ class Plan:
                 raise GraphshiftError(f"plan: {pair} cannot be paired; {hint}")
         if unknown := [rule for rule in self.selections if rule not in rule_names()]:
             raise GraphshiftError(f"plan: selections has {unknown[0]!r}; {expected_one_of(unknown[0], rule_names())}")
-        for name, least in {"trials": "0 (no tuning)", "repeats": "1", "ensemble": "1 (no ensembles)"}.items():
+        least_of = {"trials": "0 (no tuning)", "repeats": "1", "ensemble": "1 (no ensembles)", "leave_out": "0 (none)"}
+        for name, least in least_of.items():
             if not int(least[0]) <= (value := getattr(self, name)) <= _MOST:
                 raise GraphshiftError(f"plan: {name} is {value}; expected {least} or more, up to {_MOST:,}.")
         for adapt in self.adapt:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Self
 
 import graphshift
 from graphshift.core.errors import GraphshiftError
+from graphshift.data.dataset import ShiftDataset
 from graphshift.studies.job_runner import failed
 from graphshift.studies.jobs import Job
 from graphshift.studies.records import Record
@@ -32,6 +34,21 @@ _MAX_FAILED_STARTS = 3
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def default_threads(workers: int) -> int:
+    """The threads of each worker where nobody says: ``OMP_NUM_THREADS``, or the cores divided by the workers."""
+    told = os.environ.get("OMP_NUM_THREADS", "").strip()
+    if told.isdecimal() and int(told):
+        return int(told)
+    return max(1, cores() // max(workers, 1))
+
+
+def hand_over(data: ShiftDataset, path: Path) -> None:
+    """Writes data in memory for the workers of this very study, which read them with ``pickle``."""
+    plain = replace(data, facts={name: fact for name, fact in data.facts.items() if name == "spurious_columns"})
+    with path.open("wb") as file:
+        pickle.dump(plain, file, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 class _Worker:
@@ -96,10 +113,17 @@ class _Worker:
 class Pool:
     """A number of workers that run the jobs of one dataset, each with so many threads."""
 
-    def __init__(self, count: int, threads: int, dataset: str, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, count: int, threads: int, dataset: str, options: Mapping[str, Any], data: ShiftDataset | None = None
+    ) -> None:
         plain = json.loads(json.dumps(dict(options), default=str))
         self.config = {"dataset": dataset, "options": plain, "threads": threads}
         self.count = count
+        self._kept: tempfile.TemporaryDirectory[str] | None = None
+        if data is not None:  # through a file that nobody else may read or write
+            self._kept = tempfile.TemporaryDirectory(prefix="graphshift-")
+            self.config["data"] = str(Path(self._kept.name) / "data.pickle")
+            hand_over(data, Path(self.config["data"]))
         self.events: SimpleQueue[tuple[_Worker, str | None]] = SimpleQueue()
         self.workers: list[_Worker] = []
         self._failed_starts = 0
@@ -110,6 +134,8 @@ class Pool:
     def __exit__(self, *_: object) -> None:
         for worker in self.workers:
             worker.end()
+        if self._kept is not None:
+            self._kept.cleanup()
 
     def running(self) -> list[Job]:
         """The jobs that are under way."""

@@ -1,193 +1,393 @@
-"""Which method, backbone and explorer to use on a dataset: a small fair comparison in the time there is.
+"""Which model to use on a dataset: a fair comparison of simple models and GNNs in the time there is.
 
-Test labels are never used for selection. Arms are compared on the validation environments, as they are and after
-adversarial edits, each with epoch and setting chosen accordingly. Which of the two counts is for the user to say: will
-edges mean the same on future graphs?
+Test labels are never used. Candidates are compared on the validation environments and on training environments that
+were left out of training; without validation environments on held-out training nodes.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from graphshift.backbones import BACKBONES
+import pandas as pd
+
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.parsing import checked_note
+from graphshift.core.progress import progress_bar
+from graphshift.core.storage import read_json, write_json
 from graphshift.data.dataset import ShiftDataset
-from graphshift.estimators import recorded_estimator
-from graphshift.studies.plan import Arm, Plan
-from graphshift.studies.resolved import ResolvedPlan
-from graphshift.studies.running import Study, computing_with
-from graphshift.studies.space import crossed_arms, uses
-from graphshift.studies.statistics import Difference, compare, share_a_pair
-from graphshift.studies.summary import ArmSummary
+from graphshift.data.metrics import METRICS
+from graphshift.estimators import Estimator, make_estimator, recorded_estimator
+from graphshift.estimators.base import METHODS
+from graphshift.studies.budget import Size, Sizing, fitted_to, time_left, timed
+from graphshift.studies.candidates import ADAPTATIONS, EXPLORERS, candidates, is_needed, uses_edges
+from graphshift.studies.choosing import EDITED, Candidate, chosen, ranked, rule_of
+from graphshift.studies.remarks import below_simple
+from graphshift.studies.notes import PlanNote, RecommendationNote
+from graphshift.studies.plan import Plan
+from graphshift.studies.pool import default_threads
+from graphshift.studies.progress import duration
+from graphshift.studies.resolved import ResolvedPlan, load_data, resolve
+from graphshift.studies.running import Study, computing_with, run_study
+from graphshift.studies.target_summary import TargetSummary, target_summaries
 
-#: Explorers that are tried, and what kind of shift each is for.
-EXPLORERS: dict[str, str] = {
-    "random": "edges that are noise: the model should not depend on single ones",
-    "gradient": "edges that are spurious: they go with the label here and will not elsewhere",
-    "features": "features that are spurious, or measured on another scale elsewhere",
-}
-
-#: The scores by which arms are compared (attributes of a study's rows), and when each counts.
+#: By what candidates are compared, and when each counts.
 CRITERIA: dict[str, str] = {
-    "val": "If future graphs differ from training as the validation graphs do",
+    "val": "If future graphs differ from training as the validation graphs and left-out environments do",
     "adversarial_val": "If edges may become misleading",
-    "selection_score": "By held-out training nodes, because there is no validation graph",
 }
-
-#: For each the rule that chooses epoch and setting: plain validation would choose models that edits harm most.
-RULES: dict[str, str] = {"val": "val", "adversarial_val": "explored", "selection_score": "id_val"}
-
-_TIMED = 4  # epochs, the first of which is not counted
-_SAFE = 0.8  # of the budget that is planned for
-_LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Size:
-    """How much a comparison does: seeds of each arm, trials of its tuning, epochs of each fit."""
+class Answer:
+    """What to use by one criterion, and why.
 
-    seeds: int
-    trials: int
-    epochs: int
+    Attributes:
+        criterion: of :data:`CRITERIA`.
+        name: of the candidate in tables.
+        adapt: the way of using the unlabelled graph that is predicted; None for none.
+        settings: what to give ``graphshift fit`` or :func:`~graphshift.estimators.make_estimator`: those of the arm and
+            those that tuning chose.
+        score: the choosing score.
+        error: its standard error over nodes and seeds; None where it is not known.
+        reason: in words.
+        candidates: all of them, the best first.
+    """
 
-    def fits(self, rules: int) -> int:
-        """Of one arm, at most: each rule may choose a setting of its own."""
-        return self.trials + self.seeds * (rules if self.trials else 1)
+    criterion: str
+    name: str
+    adapt: str | None
+    settings: Mapping[str, Any]
+    score: float
+    error: float | None
+    reason: str
+    candidates: Sequence[Candidate]
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What to use, and why."""
+    """What to use on a dataset, with the evidence.
 
-    arm: str
-    settings: Mapping[str, Any]  #: what to give ``graphshift fit``: those of the arm and those that tuning chose
-    simplest: str  #: preferred unless another is significantly better: ERM with the dataset's backbone
-    difference: Difference | None  #: of this arm and the simplest; None if it is the simplest
-    reason: str  #: in words
-
-
-def candidates(data: ShiftDataset, common: Mapping[str, Any] | None = None) -> list[Arm]:
-    """ERM and EERM with each explorer, on the dataset's backbone and on SAGE; and ERM without edges.
-
-    SAGE has separate weights for a node and for its neighbours, so it can learn to ignore them. If the model without
-    edges is ahead, edges are misleading. All arms share the settings of ``common``; a ``backbone`` there takes the
-    place of the dataset's own, with its options; options of an ``explorer`` go to the arms that have it.
+    Attributes:
+        answers: by criterion; the first is the recommendation, the other is there if it was asked for.
+        places: what the choosing score is the mean of.
+        size: how much was compared.
+        dropped: candidates for which the time was too short, and why.
+        skipped: candidates that cannot be on these data, and why.
+        notes: what a reader must know, such as a GNN that is below a simple model.
+        target: what the recommended model predicts for unlabelled target environments.
+        study: the comparison itself.
     """
-    shared = dict(common or {})
-    explorer: dict[str, Any] = {name: shared.pop(name) for name in ("explorer", "explorer_options") if name in shared}
-    own = str(shared.pop("backbone", data.defaults.get("backbone", "gcn")))
-    options = {"backbone_options": shared.pop("backbone_options")} if "backbone_options" in shared else {}
-    useful = [name for name in EXPLORERS if _uses_edges(own) or name == "features"]  # no edit of edges reaches an MLP
-    arms = crossed_arms(["erm", "eerm"], [own], useful, common=shared | options)
-    if own != "sage":
-        arms += crossed_arms(["erm", "eerm"], ["sage"], list(EXPLORERS), common=shared)
-    if _uses_edges(own):
-        plain = {name: value for name, value in shared.items() if uses(name, "erm")}
-        arms += crossed_arms(["erm"], ["mlp"], [], common=plain)
-    named = explorer.get("explorer", "reinforce")
-    return [replace(a, settings={**a.settings, **explorer}) if a.settings.get("explorer") == named else a for a in arms]
+
+    answers: Mapping[str, Answer]
+    places: Sequence[str]
+    size: Size
+    dropped: Mapping[str, str]
+    skipped: Mapping[str, str]
+    notes: Sequence[str]
+    target: Sequence[TargetSummary]
+    study: Study = field(repr=False)
+
+    @property
+    def answer(self) -> Answer:
+        """The recommendation."""
+        return next(iter(self.answers.values()))
+
+    @property
+    def name(self) -> str:
+        """Of the recommended candidate."""
+        return self.answer.name
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Of the recommended candidate: method, backbone and what tuning chose."""
+        return dict(self.answer.settings)
+
+    @property
+    def adapt(self) -> str | None:
+        """What to give ``predict`` as ``adapt``."""
+        return self.answer.adapt
+
+    def estimator(self, seed: int = 0) -> Estimator:
+        """The recommended model, not fitted: ``recommendation.estimator().fit(data)``."""
+        return make_estimator({**self.answer.settings, "seed": seed}, self.study.plan.defaults)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One line for each candidate, the best first; test scores are there to be looked at, they chose nothing."""
+        return pd.DataFrame(candidate_rows(self))
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values: what ``recommendation.json`` holds."""
+        answers = {
+            name: {part: value for part, value in asdict(one).items() if part != "criterion"}
+            for name, one in self.answers.items()
+        }
+        content = {"format": 1, "dataset": self.study.plan.dataset, "metric": self.study.plan.metric}
+        plain = {name: dict(getattr(self, name)) for name in ("dropped", "skipped")}
+        content |= {"answers": answers, "places": list(self.places), "size": asdict(self.size), **plain}
+        return content | {"notes": list(self.notes), "target": [one.to_json() for one in self.target]}
+
+    def __str__(self) -> str:
+        return paragraph(self)
 
 
-def unused_by_all_arms(common: Mapping[str, Any]) -> list[str]:
-    """Settings that no candidate uses, as another method's: a file may have them for its own fits."""
-    candidates = [("erm", None), *(("eerm", explorer) for explorer in EXPLORERS)]
-    return [name for name in common if not any(uses(name, *arm) for arm in candidates)]
+def recommend_on(
+    dataset: str | ShiftDataset,
+    options: Mapping[str, Any] | None = None,
+    *,
+    budget: float,
+    folder: Path | None = None,
+    workers: int = 1,
+    threads: int | None = None,
+    common: Mapping[str, Any] | None = None,
+    misleading_edges: bool = False,
+    force: bool = False,
+    progress: bool = False,
+    command: Sequence[str] = (),
+) -> Recommendation:
+    """Compares candidates in the time there is and recommends one.
 
-
-def seconds_an_epoch(plan: ResolvedPlan, data: ShiftDataset, threads: int) -> dict[str, float]:
-    """What an epoch of each arm takes here, measured on a few, with as many threads as a worker will have.
-
-    With as many edits as tuning may try: the budget is to be kept.
+    Args:
+        dataset: a name, or data in memory.
+        options: of a dataset that is loaded by name.
+        budget: seconds.
+        folder: where the study and ``recommendation.json`` go; a comparison that is there is resumed with its own size.
+            None keeps all in memory.
+        workers, threads, force, progress, command: as in :func:`~graphshift.studies.running.run_study`.
+        common: settings that all candidates share, as in :func:`~graphshift.studies.candidates.candidates`.
+        misleading_edges: also answer for graphs whose edges may become misleading.
     """
-    found = {}
-    for arm in plan.arms:
-        most = {name: max(values) for name, values in (arm.space or {}).items() if name == "edits_per_node"}
-        first, *also = _rules(data)
-        settings = plan.settings(arm, {"epochs": _TIMED, **most}, selection=first)
-        with computing_with(threads):
-            model = recorded_estimator(settings).fit(data.train, data.val, also=also)
-        times = [row["seconds"] for row in model.history_]
-        found[arm.name] = (times[-1] - times[0]) / (len(times) - 1)
+    start = time.monotonic()
+    threads = threads or default_threads(workers)
+    with computing_with(threads):
+        data = dataset if isinstance(dataset, ShiftDataset) else load_data(dataset, options or {}, None)
+        reading = 0.0 if isinstance(dataset, ShiftDataset) else time.monotonic() - start
+        rules = _rules(data, misleading_edges)
+        whole = plan_of(dataset, options or {}, data, Size(1, 0, 1, 1), common, rules=rules)
+        checked = resolve(whole, data)
+        sizing = None if force or folder is None else _kept_sizing(folder, checked.arms)
+        if sizing is None:
+            needed = [arm.name for arm in checked.arms if is_needed(arm, data, common)]
+            epochs = _epochs(data, common)
+            with _timing(len(checked.arms), enabled=progress) as report:
+                costs, slow = timed(checked, data, needed, budget, report=report)
+            if not costs:
+                raise GraphshiftError(f"no candidate could be fitted; the first: {next(iter(slow.values()))}")
+            last = max(cost.once(epochs) for cost in costs.values()) if data.target else 0.0
+            left = time_left(budget, time.monotonic() - start + last, reading, workers)
+            how = {"workers": max(workers, 1), "rules": len(rules), "environments": len(checked.left_out)}
+            sizing = fitted_to(costs, needed, epochs, left, **how)
+            sizing = replace(sizing, dropped={**slow, **sizing.dropped})
+    plan = plan_of(dataset, options or {}, data, sizing.size, common, rules=rules, names=sizing.arms)
+    if progress:
+        print(_said(sizing, checked, budget), file=sys.stderr)
+    how_run: dict[str, Any] = {"workers": workers, "threads": threads, "force": force, "progress": progress}
+    study = run_study(plan, folder, command=command, **how_run)
+    with computing_with(threads):
+        found = recommendation(study, data, sizing.size, sizing.dropped, checked.skipped)
+    if folder is not None:
+        write_json(folder / "recommendation.json", found.to_json())
     return found
 
 
-def chosen_size(seconds: Mapping[str, float], epochs: int, budget: float, workers: int, rules: int) -> Size:
-    """The largest comparison that fits into a budget of seconds, by the seconds that an epoch of each arm takes."""
-    sizes = [Size(seeds, trials, epochs) for seeds, trials in ((5, 12), (5, 8), (5, 4), (3, 4), (3, 2), (3, 0))]
-    sizes += [Size(3, 0, share) for share in (epochs // 2, epochs // 4) if share >= 20]
-    for size in sizes:
-        needed = sum(seconds.values()) * size.epochs * size.fits(rules) / workers
-        if needed <= _SAFE * budget:
-            return size
-    raise GraphshiftError(
-        f"the budget is {budget / 60:.1f} min; the smallest comparison takes about {needed / _SAFE / 60:.1f} min here. "
-        "Give a larger --budget, or more --workers."
-    )
-
-
 def plan_of(
-    dataset: str, options: Mapping[str, Any], data: ShiftDataset, size: Size, common: Mapping[str, Any] | None = None
+    dataset: str | ShiftDataset,
+    options: Mapping[str, Any],
+    data: ShiftDataset,
+    size: Size,
+    common: Mapping[str, Any] | None = None,
+    *,
+    rules: Sequence[str],
+    names: Sequence[str] | None = None,
 ) -> Plan:
-    """The comparison as a plan; ``common`` as in :func:`candidates`."""
-    arms = [replace(arm, settings={**arm.settings, "epochs": size.epochs}) for arm in candidates(data, common)]
-    return Plan(dataset, arms, range(size.seeds), options, trials=size.trials, selections=_rules(data))
+    """The comparison as a plan.
 
-
-def _rules(data: ShiftDataset) -> tuple[str, ...]:
-    return ("val", "explored") if data.val else ("id_val",)
-
-
-def criteria(study: Study) -> list[str]:
-    """By what arms can be compared: :data:`CRITERIA`, as far as there are validation graphs."""
-    return [criterion for criterion, rule in RULES.items() if rule in study.plan.selections]
-
-
-def differences(study: Study, criterion: str) -> dict[str, Difference]:
-    """How far each arm is ahead of the simplest by a criterion, pair by pair; by name.
-
-    A model without edges is left out after adversarial edits: they cannot change it, which says nothing for it.
+    Args:
+        dataset, options, data: what to compare on, and the data themselves.
+        size: how much.
+        common: as in :func:`~graphshift.studies.candidates.candidates`.
+        rules: that choose epoch and setting.
+        names: of the candidates to keep; None for all.
     """
-    rows = study.rows(RULES[criterion])
-    names = [arm.name for arm in study.plan.arms if any(row.arm == arm.name for row in rows)]
-    simplest = study.plan.arms[0].name
-    if simplest not in names:
-        raise GraphshiftError(f"{simplest}: no run finished, so there is nothing to compare the others with.")
-    if criterion == "adversarial_val":
-        names = [name for name in names if _uses_edges(study.plan.settings(study.plan.arm(name)).get("backbone"))]
-    others = [name for name in names if name != simplest and share_a_pair(rows, name, simplest)]
-    return {name: compare(rows, name, simplest, criterion) for name in others}
+    arms = []
+    for arm in candidates(data, common):
+        if names is None or arm.name in names:
+            epochs = {"epochs": size.epochs} if METHODS[arm.settings["method"]].uses_backbone else {}
+            arms.append(replace(arm, settings={**arm.settings, **epochs}))
+    ways = ADAPTATIONS if data.task.is_classification else ("norm",)
+    scored: dict[str, Any] = {"selections": rules, "adapt": ways, "resample": True, "leave_out": size.leave_out}
+    return Plan(dataset, arms, range(size.seeds), options, trials=size.trials, **scored)  # type: ignore[arg-type]
 
 
-def significant(found: Mapping[str, Difference]) -> list[Difference]:
-    """Those that are ahead, after a correction for the number of comparisons (Holm, 1979)."""
-    ordered = sorted(found.values(), key=lambda d: 1.0 if d.p is None else d.p)
-    kept = []
-    for i, difference in enumerate(ordered):
-        if difference.p is None or difference.p * (len(ordered) - i) > _LEVEL:
-            break
-        kept.append(difference)
-    return [difference for difference in kept if difference.mean > 0]
+def recommendation(
+    study: Study, data: ShiftDataset, size: Size, dropped: Mapping[str, str], skipped: Mapping[str, str]
+) -> Recommendation:
+    """What a finished comparison recommends; the recommended model is fitted once if there is a target to predict."""
+    criteria = ["val", *(["adversarial_val"] if "explored" in study.plan.selections else [])]
+    answers = {name: one for name in criteria if (one := _answer(study, name)) is not None}
+    if "val" not in answers:
+        raise GraphshiftError(f"no run finished; the first failure: {study.summary.failed[0].reason}")
+    answer = answers["val"]
+    skipped = {**skipped, **{one.what: one.reason for one in study.summary.skipped}}
+    notes = _notes(study, answer)
+    target: list[TargetSummary] = []
+    if data.target:
+        model = recorded_estimator({**_complete(study, answer), "seed": study.plan.seeds[0]})
+        target = target_summaries(model.fit(data.train, data.val), data, adapt=answer.adapt)
+    places = list(answer.candidates[0].places)
+    return Recommendation(answers, places, size, dropped, skipped, notes, target, study)
 
 
-def recommend(study: Study, criterion: str) -> Recommendation:
-    """The arm that is significantly ahead of the simplest by a criterion, by most; else the simplest."""
-    ahead = differences(study, criterion)
-    simplest, rule = study.plan.arms[0].name, RULES[criterion]
-    best = max(significant(ahead), key=lambda d: d.mean, default=None)
-    chosen = best.arm if best else simplest
-    entry = next(a for a in study.summary.arms if (a.arm, a.selection) == (chosen, rule))
-    settings = {**study.plan.arm(chosen).settings, **(entry.chosen or {}), "selection": rule}
-    return Recommendation(chosen, settings, simplest, best, _reason(chosen, entry, best))
+def _answer(study: Study, criterion: str) -> Answer | None:
+    found = ranked(study, criterion)
+    if not found:
+        return None
+    best, rule = chosen(found, study.plan.metric), rule_of(study, criterion)
+    entry = next(a for a in study.summary.arms if (a.arm, a.selection) == (best.arm, rule))
+    settings = {**study.plan.arm(best.arm).settings, **(entry.chosen or {}), "selection": rule}
+    reason = _reason(found, best, study.plan.metric)
+    return Answer(criterion, best.name, best.adapt, settings, best.score, best.error, reason, found)
 
 
-def _reason(chosen: str, entry: ArmSummary, best: Difference | None) -> str:
-    if best is None:
-        return f"{chosen}: no arm is significantly better, and it is the simplest"
-    kind = EXPLORERS.get(entry.explorer or "")
-    if not _uses_edges(entry.backbone):
-        kind = "misleading edges: it does without them"
-    return f"{chosen}: significantly better than {best.baseline}" + (f"; for {kind}" if kind else "")
+def _complete(study: Study, answer: Answer) -> dict[str, Any]:
+    return make_estimator(answer.settings, study.plan.defaults).settings()
 
 
-def _uses_edges(backbone: str | None) -> bool:
-    return backbone is not None and BACKBONES.find(backbone).uses_edges
+def _reason(found: Sequence[Candidate], best: Candidate, metric: str) -> str:
+    """Why a candidate is recommended, in words."""
+    about, places = METRICS[metric], list(best.places)
+    of = places[0] if len(places) == 1 else f"the mean of {places[0]} and {', '.join(places[1:])}"
+    score = about.show(best.score) + (f" ± {about.scale * best.error:.{about.digits}f}" if best.error else "")
+    unit = f" {about.unit}" if about.unit else ""
+    if best is not found[0]:
+        behind = f"{about.scale * best.behind:.{about.digits}f}{unit}"
+        return (
+            f"{best.name}: {score} ({of}). It is {behind} below {found[0].name}, within one standard error and one "
+            "point, and simpler"
+        )
+    if len(found) == 1:
+        return f"{best.name}: {score} ({of})"
+    second = found[1]
+    ahead = f"{about.scale * second.behind:.{about.digits}f}"
+    error = f" ± {about.scale * second.behind_error:.{about.digits}f}" if second.behind_error else ""
+    return f"{best.name}: {score} ({of}), the best; {ahead}{error}{unit} above {second.name}, the next"
+
+
+def _notes(study: Study, answer: Answer) -> list[str]:
+    """A recommended GNN that is below a simple model in the tests, a model that is below the largest class."""
+    plan, rule = study.plan, rule_of(study, "val")
+    arms = [arm for arm in study.summary.of_rule(rule) if not arm.is_variant]
+    found = below_simple(plan, arms)
+    own = next(one for one in answer.candidates if one.name == answer.name)
+    largest = next((one for one in answer.candidates if plan.settings(plan.arm(one.arm))["method"] == "majority"), None)
+    if largest is not None and own.name != largest.name and own.score <= largest.score and plan.metric == "accuracy":
+        found.append("No candidate is better than always predicting the largest class.")
+    if found:
+        found += plan.notes
+    if study.plan.left_out and len(own.places) == 1:
+        found.append("Fits without one training environment failed, so validation alone chose.")
+    if answer.adapt is not None and "prior" in answer.adapt and len(own.places) == 1:
+        found.append("The score with + prior is a little optimistic: its temperature was fitted to the same nodes.")
+    return found
+
+
+def paragraph(found: Recommendation) -> str:
+    """The recommendation in a few sentences."""
+    answer, plan = found.answer, found.study.plan
+    parts = [f"Use {answer.reason}."]
+    if answer.adapt is not None:
+        parts.append(f"It uses the unlabelled graph that it predicts: predict with adapt={answer.adapt!r}.")
+    explorer = EXPLORERS.get(str(answer.settings.get("explorer", "")))
+    backbone = answer.settings.get("backbone")
+    if explorer:
+        parts.append(f"Its explorer is for {explorer}.")
+    elif backbone is not None and not uses_edges(str(backbone)):
+        parts.append("It does without edges, so they may mislead here.")
+    parts.append(
+        f"Chosen by {'validation' if plan.selections[0] == 'val' else 'held-out training nodes'}"
+        + (f" and {len(found.places) - 1} left-out training environments" if len(found.places) > 1 else "")
+        + "; test labels were not used."
+    )
+    parts += found.notes
+    parts += [f"Predicted for {one.sentence()}" for one in found.target]
+    if (other := found.answers.get("adversarial_val")) is not None:
+        parts.append(f"{CRITERIA['adversarial_val']} ({EDITED}), use {other.reason}.")
+    return " ".join(parts)
+
+
+def candidate_rows(found: Recommendation, criterion: str = "val") -> list[dict[str, Any]]:
+    """For each candidate its scores, unrounded, the best first."""
+    study, rule = found.study, rule_of(found.study, criterion)
+    summaries = {arm.arm: arm for arm in study.summary.of_rule(rule)}
+    rows = []
+    for one in found.answers[criterion].candidates:
+        own = summaries[one.name]
+        row: dict[str, Any] = {"candidate": one.name, "recommended": one.name == found.answers[criterion].name}
+        row |= {"score": one.score, "error": one.error, "behind": one.behind, "behind_error": one.behind_error}
+        row |= one.places
+        row |= {"mean_test": own.mean_test.mean, "worst_test": own.worst_test.mean} if study.plan.tests else {}
+        rows.append({**row, "seconds": own.seconds, "adapt": one.adapt, "method": own.method, "backbone": own.backbone})
+    return rows
+
+
+def left_out_words(found: Recommendation) -> list[str]:
+    """Which candidates were not tried, and why, in words."""
+    return [f"{name}: {why}" for name, why in {**found.dropped, **found.skipped}.items()]
+
+
+def _rules(data: ShiftDataset, misleading_edges: bool) -> tuple[str, ...]:
+    if not data.val:
+        return ("id_val",)
+    return ("val", "explored") if misleading_edges else ("val",)
+
+
+def _epochs(data: ShiftDataset, common: Mapping[str, Any] | None) -> int:
+    """Of a whole fit: what the user says, else the dataset, else the general default."""
+    first = next(arm for arm in candidates(data, common) if arm.settings["method"] == "erm")
+    return int(make_estimator(first.settings, data.defaults).settings()["epochs"])
+
+
+def _kept_sizing(folder: Path, arms: Sequence[Any]) -> Sizing | None:
+    """That of the comparison that is there: timing might choose another, and the study could not be resumed."""
+    if not (folder / "plan.json").is_file():
+        return None
+    plan = checked_note(PlanNote, read_json(folder / "plan.json"), where=str(folder / "plan.json"))
+    names = [arm.name for arm in plan.arms]
+    epochs = next((arm.settings["epochs"] for arm in plan.arms if "epochs" in arm.settings), None)
+    if not plan.resample or not isinstance(epochs, int) or not 0 < epochs < 2**31:
+        raise GraphshiftError(f"{folder}: holds another study; choose another --out, or replace it (--force).")
+    size = Size(len(plan.seeds), plan.trials, epochs, plan.leave_out)
+    dropped = {arm.name: "left out when the comparison was begun" for arm in arms if arm.name not in names}
+    if (kept := folder / "recommendation.json").is_file():
+        known = checked_note(RecommendationNote, read_json(kept), where=str(kept)).dropped
+        dropped |= {name: why for name, why in known.items() if name in dropped}
+    return Sizing(size, names, dropped, 0.0)
+
+
+@contextmanager
+def _timing(total: int, *, enabled: bool) -> Iterator[Callable[[int, str], None] | None]:
+    """A bar while candidates are timed."""
+    if not enabled:
+        yield None
+        return
+    with progress_bar("timing every candidate", total, unit="candidates") as report:
+        yield lambda done, name: report({"epoch": done})
+
+
+def _said(sizing: Sizing, plan: ResolvedPlan, budget: float) -> str:
+    """What will be done, in words."""
+    size = sizing.size
+    tuned = f"{size.trials} tuning trials" if size.trials else "no tuning"
+    left = f", {len(plan.left_out)} training environments left out in turn" if size.leave_out and plan.left_out else ""
+    done = f"{len(sizing.arms)} candidates, {size.seeds} seeds, {tuned}, {size.epochs} epochs{left}"
+    if not sizing.seconds:
+        return f"{done}: the size of the comparison that is there is kept, whatever the budget; --force starts anew"
+    over = sizing.seconds > budget
+    taking = f"{done}; about {duration(sizing.seconds)} of {duration(budget)}"
+    words = [f"not tried: {name}: {why}" for name, why in sizing.dropped.items()]
+    words += ["even the smallest comparison takes longer than the budget; it is done all the same"] if over else []
+    return "\n".join([taking, *words])

@@ -4,12 +4,14 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.metrics import METRICS
+
+Kind: TypeAlias = Literal["trial", "run", "limit", "left_out"]
 
 _adapters: dict[type, TypeAdapter[Any]] = {}
 
@@ -53,6 +55,8 @@ class Adapted:
     val: float | None  #: the mean score on the validation environments; None without any
     tests: dict[str, float]  #: the score on each test environment
     refused: dict[str, str]  #: by test environment, why the way was not used there
+    held_out: float | None = None  #: the score on held-out training nodes, where the rule chooses by these
+    resampled: dict[str, list[float]] = field(default_factory=dict)  #: as in :class:`Scores`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +66,8 @@ class Scores:
     val: float | None  #: the mean score on the validation environments; None without any
     tests: dict[str, float]  #: the score on each test environment; empty for a trial
     adapted: dict[str, Adapted] = field(default_factory=dict)  #: with the tests in use, by way
+    #: scores of resampled nodes, draw by draw: ``"val"`` of what the rule chooses by, ``"mean"`` of the tests
+    resampled: dict[str, list[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +92,11 @@ class Selected(Scores):
 
 @dataclass(frozen=True, kw_only=True)
 class Record(Entry):
-    """One fit: a ``"trial"`` of tuning, a final ``"run"``, or an in-domain ``"limit"`` on one test environment."""
+    """One fit: a ``"trial"`` of tuning, a final ``"run"``, an in-domain ``"limit"`` on one test environment, or one
+    without one training environment, which is scored there (``"left_out"``).
+    """
 
-    kind: Literal["trial", "run", "limit"]
+    kind: Kind
     id: str  #: the same for the same fit in every session
     dataset: str
     arm: str
@@ -99,7 +107,7 @@ class Record(Entry):
     seed: int
     trial: int | None  #: its number, for trials
     tuned: dict[str, Any]  #: the tuned part of the settings
-    environment: str | None  #: the test environment of a limit
+    environment: str | None  #: the test environment of a limit, the training environment that was left out
     settings: dict[str, Any]  #: all of them
     status: Literal["ok", "failed"]
     reason: str | None = None  #: why it failed
@@ -143,8 +151,10 @@ class Row:
     ensemble: int = 1  #: members; 1 for a single model
     adapt: str | None = None  #: the way of using the tests; None for none
     val: float | None  #: the mean validation score
+    choosing: float | None = None  #: the score on what the rule chooses by: held-out nodes, or validation graphs
     tests: dict[str, float]  #: the score on each test environment
     refused: dict[str, str] = field(default_factory=dict)  #: by test environment, why ``adapt`` was not used there
+    resampled: dict[str, list[float]] = field(default_factory=dict)  #: as in :class:`Scores`
     selected: Selected | None = None  #: what the rule chose; None for an ensemble
 
     best_epoch = _of_selected("epoch")
@@ -154,13 +164,15 @@ class Row:
     train_without_spurious = _of_selected("train_without_spurious")
 
     @property
-    def mean(self) -> float:
-        """The mean test score."""
-        return fmean(self.tests.values())
+    def mean(self) -> float | None:
+        """The mean test score; None without tests."""
+        return fmean(self.tests.values()) if self.tests else None
 
     @property
-    def worst(self) -> float:
-        """The worst test score."""
+    def worst(self) -> float | None:
+        """The worst test score; None without tests."""
+        if not self.tests:
+            return None
         return min(self.tests.values()) if self.higher_is_better else max(self.tests.values())
 
     @property
@@ -210,8 +222,17 @@ def rows_of(records: Sequence[Record], rule: str) -> list[Row]:
 def _variants(record: Record, rule: str, scores: Scores, members: int, selected: Selected | None) -> list[Row]:
     """A row for the scores as they are, and one for each way of using the tests."""
     shared: dict[str, Any] = {"record": record, "rule": rule, "ensemble": members, "selected": selected}
-    rows = [Row(arm=variant_name(record.arm, members, None), val=scores.val, tests=scores.tests, **shared)]
+    by_nodes = record.kind == "run" and rule == "id_val"
+    choosing = selected.score if selected is not None and by_nodes else scores.val
+    plain: dict[str, Any] = {
+        "val": scores.val,
+        "choosing": choosing,
+        "tests": scores.tests,
+        "resampled": scores.resampled,
+    }
+    rows = [Row(arm=variant_name(record.arm, members, None), **plain, **shared)]
     for way, found in scores.adapted.items():
         name, own = variant_name(record.arm, members, way), shared | {"adapt": way, "refused": found.refused}
-        rows.append(Row(arm=name, val=found.val, tests=found.tests, **own))
+        own["choosing"] = found.held_out if by_nodes else found.val
+        rows.append(Row(arm=name, val=found.val, tests=found.tests, resampled=found.resampled, **own))
     return rows

@@ -1,7 +1,7 @@
 """A plan together with what is known of its dataset; every arm is checked against it before anything is written."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
@@ -17,7 +17,12 @@ from graphshift.estimators.adaptation import parts_of
 from graphshift.explorers import EXPLORERS
 from graphshift.graph.sparse import Sparse
 from graphshift.methods import EERM
+from graphshift.studies.diagnosis import remarks
 from graphshift.studies.plan import Arm, Plan
+from graphshift.training.selection import SELECTIONS
+
+#: Of training environments that are left out in turn: so many at most, each with so many counted nodes at least.
+_MOST_LEFT_OUT, _FEWEST_NODES = 5, 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +34,9 @@ class ResolvedPlan(Plan):
     shapes: Mapping[str, list[dict[str, Any]]]
     defaults: Mapping[str, Any]  #: the dataset's own settings
     own_data_seed: int | None  #: that the data are made from where the plan gives none; None if they are not made
+    left_out: Sequence[str] = ()  #: the training environments that are left out in turn
+    skipped: dict[str, str] = field(default_factory=dict)  #: arms, rules and adaptations that cannot be, and why
+    notes: Sequence[str] = ()  #: what the data say about what can be expected of models on them
 
     @property
     def higher_is_better(self) -> bool:
@@ -53,7 +61,7 @@ class ResolvedPlan(Plan):
         An arm without a backbone is compared with the first ERM arm.
         """
         if arm.baseline is not None:
-            return self.arm(arm.baseline)
+            return next((other for other in self.arms if other.name == arm.baseline), None)
         own = self.erm_arm(self.settings(arm).get("backbone"))
         return None if own is None or own.name == arm.name else own
 
@@ -69,35 +77,92 @@ class ResolvedPlan(Plan):
         return list(dict.fromkeys(name for name in named if name is not None))
 
 
+def data_of(plan: Plan, data_seed: int | None) -> ShiftDataset:
+    """The data of a plan: those in memory, or loaded by name."""
+    return load_data(plan.dataset, plan.options, data_seed) if plan.data is None else plan.data
+
+
 def load_data(dataset: str, options: Mapping[str, Any], data_seed: int | None) -> ShiftDataset:
     """The dataset, made from a data seed where there is one."""
     return load(dataset, **options, **({} if data_seed is None else {"seed": data_seed}))
 
 
 def resolve(plan: Plan, data: ShiftDataset) -> ResolvedPlan:
-    """The plan with what is known of its dataset (made from the first data seed), or an error that says why not."""
-    if not data.tests:
-        raise GraphshiftError(f"dataset {plan.dataset!r} has no test environments, so there is nothing to compare on.")
-    if (needing := [rule for rule in ("val", "explored") if rule in plan.selections]) and not data.val:
-        needs = f"which selection {needing[0]!r} needs; choose 'id_val'."
-        raise GraphshiftError(f"dataset {plan.dataset!r} has no validation environments, {needs}")
-    if any("prior" in parts_of(way) for way in plan.adapt):
-        if not data.task.is_classification:
-            raise GraphshiftError(f"adapt 'prior': dataset {plan.dataset!r} is regression and has no classes.")
-        if not data.val and "id_val" not in plan.selections:
-            lacks = f"dataset {plan.dataset!r} has none; leave it out, or choose selection 'id_val'."
-            raise GraphshiftError(f"adapt 'prior' needs validation environments to calibrate on, and {lacks}")
-    options = DATASETS[plan.dataset].options
+    """The plan with what is known of its dataset (made from the first data seed).
+
+    What cannot be is left out, with the reason in ``skipped``; if nothing is left, the first reason is an error.
+    """
+    skipped: dict[str, str] = {}
+    rules = _possible_rules(plan, data, skipped)
+    adapt = _possible_ways(plan, data, rules, skipped)
+    options = {} if plan.data is not None else DATASETS[plan.dataset].options
+    given: dict[str, Any] = {field.name: getattr(plan, field.name) for field in fields(Plan)}
+    given |= {"selections": rules, "adapt": adapt, "in_domain": plan.in_domain and bool(data.tests)}
     resolved = ResolvedPlan(
-        **{field.name: getattr(plan, field.name) for field in fields(Plan)},
+        **given,
         metric=data.task.metric,
         shapes={role: [_shape(e) for e in getattr(data, role)] for role in ("train", "val", "tests")},
         defaults=data.defaults,
         own_data_seed=plan.options.get("seed", options["seed"].default) if "seed" in options else None,
+        left_out=_left_out(data) if plan.leave_out else (),
+        skipped=skipped,
     )
+    kept = []
     for arm in resolved.arms:
-        _check_arm(resolved, arm, data)
-    return resolved
+        try:
+            _check_arm(resolved, arm, data)
+        except GraphshiftError as error:
+            skipped[arm.name] = str(error).removeprefix(f"arm {arm.name!r}: ")
+        else:
+            kept.append(arm)
+    if not kept:
+        first = resolved.arms[0].name
+        raise GraphshiftError(f"arm {first!r}: {skipped[first]}")
+    return replace(resolved, arms=tuple(kept), notes=remarks(data))
+
+
+def _possible_rules(plan: Plan, data: ShiftDataset, skipped: dict[str, str]) -> tuple[str, ...]:
+    """The plan's rules as far as the data have what they look at; held-out training nodes are always there."""
+    found = []
+    for rule in plan.selections:
+        if rule in ("val", "explored") and not data.val:
+            skipped[f"rule {rule}"] = "there are no validation environments"
+        elif SELECTIONS[rule].uses_tests and not data.tests:
+            skipped[f"rule {rule}"] = "there are no test environments"
+        else:
+            found.append(rule)
+    return tuple(found) or ("id_val",)
+
+
+def _possible_ways(plan: Plan, data: ShiftDataset, rules: Sequence[str], skipped: dict[str, str]) -> tuple[str, ...]:
+    """The plan's adaptations, without those that the data cannot serve."""
+    found = []
+    for way in plan.adapt:
+        if "prior" in parts_of(way) and not data.task.is_classification:
+            skipped[f"+ {way}"] = "a regression has no classes, so no class prior"
+        elif "prior" in parts_of(way) and not data.val and "id_val" not in rules:
+            skipped[f"+ {way}"] = "it needs validation environments to calibrate on, or selection 'id_val'"
+        else:
+            found.append(way)
+    return tuple(found)
+
+
+def _left_out(data: ShiftDataset) -> tuple[str, ...]:
+    """Training environments that can be left out: large enough, and with no class that only they have."""
+    if len(data.train) < 2:
+        return ()
+    found = []
+    for one in data.train:
+        others = [e for e in data.train if e is not one]
+        if int(one.mask.sum()) < _FEWEST_NODES:
+            continue
+        if data.task.is_classification:
+            known = {int(label) for e in others for label in e.labels.unique()}
+            if not {int(label) for e in (one, *data.val) for label in e.labels.unique()} <= known:
+                continue
+        found.append(one.name)
+    step = max(1, -(-len(found) // _MOST_LEFT_OUT))
+    return tuple(found[::step])
 
 
 def _check_arm(plan: ResolvedPlan, arm: Arm, data: ShiftDataset) -> None:
@@ -121,11 +186,12 @@ def _check_parts(estimator: GNNEstimator, data: ShiftDataset) -> None:
         if isinstance(estimator, EERM):
             estimator.make_explorer(0, 0)
     explorer = getattr(estimator, "explorer", None)
-    if explorer is not None and EXPLORERS.find(explorer).follows_edges and not backbone.uses_edges:
-        raise GraphshiftError(
-            f"explorer {explorer!r} follows the risk along edges, and backbone {estimator.backbone!r} uses none; "
-            "leave one of them out, or compare them in two studies."
-        )
+    if explorer is None or backbone.uses_edges:
+        return
+    kind = EXPLORERS.find(explorer)
+    if kind.follows_edges or not kind.changes_features:
+        does = "follows the risk along edges" if kind.follows_edges else "edits edges"
+        raise GraphshiftError(f"explorer {explorer!r} {does}, and backbone {estimator.backbone!r} uses none.")
 
 
 def check_data_seeds(plan: Plan) -> None:
@@ -144,7 +210,8 @@ def check_data_seeds(plan: Plan) -> None:
 def _shape(environment: Environment) -> dict[str, Any]:
     found = {"name": environment.name, "nodes": environment.num_nodes, "edges": environment.graph.num_edges}
     counted = int(environment.mask.sum())
-    return found | {"features": environment.num_features, "counted": counted, "sums": _sums(environment)}
+    found |= {"features": environment.num_features, "counted": counted, "sums": _sums(environment)}
+    return found | {"majority": environment.majority}
 
 
 def _sums(environment: Environment) -> list[float]:

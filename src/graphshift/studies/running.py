@@ -21,11 +21,11 @@ from graphshift.studies.jobs import Job, Schedule
 from graphshift.studies.ledger import Ledger
 from graphshift.studies.notes import Provenance
 from graphshift.studies.plan import Plan
-from graphshift.studies.pool import Pool, cores
+from graphshift.studies.pool import Pool, default_threads
 from graphshift.studies.progress import ProgressDisplay, StudyProgress, progress_display, seconds_left
 from graphshift.studies.provenance import session
 from graphshift.studies.records import Record, Row, rows_of
-from graphshift.studies.resolved import ResolvedPlan, check_data_seeds, load_data, resolve
+from graphshift.studies.resolved import ResolvedPlan, check_data_seeds, data_of, resolve
 from graphshift.studies.summary import Summary, make_summary
 from graphshift.training.loop import Interrupted
 
@@ -76,7 +76,7 @@ def run_study(
         folder: where ``plan.json``, ``results.jsonl``, ``provenance.json`` and ``summary.json`` go; one that holds
             this plan is resumed, one that holds another is refused. None keeps all in memory.
         workers: processes that fit at the same time; 0 fits in this process.
-        threads: that each computes with; None shares the machine's cores among the workers.
+        threads: that each computes with; None takes ``OMP_NUM_THREADS``, or shares the cores among the workers.
         force: replace the study in the folder.
         retry_failed: run those fits again that failed in an earlier session.
         progress: show how far it is on standard error.
@@ -87,10 +87,10 @@ def run_study(
         expected = f"expected 0 to {_MOST}, and 1 to {_MOST}"
         raise GraphshiftError(f"workers is {workers}, threads is {threads}; {expected}.")
     check_data_seeds(plan)
-    threads = threads or max(1, cores() // max(workers, 1))
+    threads = threads or default_threads(workers)
     with computing_with(threads):
         with error_console().status(f"{plan.dataset}: reading …") if progress else nullcontext():
-            data = load_data(plan.dataset, plan.options, plan.draws[0][0])
+            data = data_of(plan, plan.draws[0][0])
         schedule = Schedule(resolve(plan, data))
         owned = None if folder is None else study_folder(Path(folder))
         with owned.locked() if owned else nullcontext():
@@ -156,7 +156,7 @@ class Session:
                 raise Interrupted(f"stopped with {now.done} of {now.total} fits done; they are kept.") from None
 
     def _run_here(self, display: ProgressDisplay | None, data: ShiftDataset | None) -> None:
-        runner = JobRunner(self.plan.dataset, self.plan.options)
+        runner = JobRunner(self.plan.dataset, self.plan.options, self.plan.data)
         runner.loaded |= {} if data is None else {self.plan.draws[0][0]: data}
         while waiting := self.waiting():
             self.show(display)
@@ -164,7 +164,7 @@ class Session:
         self.show(display)
 
     def _run_in_workers(self, display: ProgressDisplay | None) -> None:
-        with Pool(self.workers, self.threads, self.plan.dataset, self.plan.options) as pool:
+        with Pool(self.workers, self.threads, self.plan.dataset, self.plan.options, self.plan.data) as pool:
             while (waiting := self.waiting(pool.running())) or pool.running():
                 for job in waiting[: pool.idle(len(waiting))]:
                     pool.start(job)

@@ -1,6 +1,6 @@
 """The search space: which settings tuning may choose, and the arms that methods, backbones and explorers make."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from graphshift.core.errors import GraphshiftError
@@ -12,6 +12,11 @@ from graphshift.studies.plan import Arm
 
 #: Settings that differ between arms or runs; they cannot be tuned within an arm.
 _MAKES_AN_ARM = ("method", "backbone", "explorer", "seed", "selection")
+
+
+def method_label(method: str) -> str:
+    """A method's name as people write it."""
+    return METHODS[method].label
 
 
 def uses(name: str, method: str, explorer: str | None = None) -> bool:
@@ -35,8 +40,9 @@ def crossed_arms(
     *,
     common: Mapping[str, Any] | None = None,
     space: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
+    called: Callable[[str], str] | None = None,
 ) -> list[Arm]:
-    """Methods × backbones, and for EERM × explorers.
+    """Methods × backbones, and for EERM × explorers. A method without a backbone is one arm.
 
     Args:
         methods: ``"erm"``, ``"eerm"`` and so on.
@@ -44,22 +50,24 @@ def crossed_arms(
         explorers: by name; each is an arm of its own for ``"eerm"``.
         common: settings that all arms share; an arm that does not use one does without it.
         space: by method, from :func:`space_from_table`; None for the paper's.
+        called: what a method is called in the names of arms; None for its label, such as V-REx.
     """
-    common = common or {}
+    common, called = common or {}, called or method_label
     arms = []
     used: set[str] = set()
-    for backbone in backbones or (None,):
-        for method in methods:
-            for explorer in explorers if method == "eerm" else (None,):
-                own = {n: v for n, v in common.items() if uses(n, method, explorer)}
-                used |= own.keys()
-                named = {"method": method, "backbone": backbone, "explorer": explorer}
-                settings = {n: v for n, v in named.items() if v} | own
-                searched = paper_space(settings)
-                if space is not None:
-                    searched = {n: v for n, v in space[method].items() if uses(n, method, explorer)}
-                name = f"{method.upper()} {explorer}" if explorer else method.upper()
-                arms.append(Arm(f"{name}, {backbone}" if backbone else name, settings, searched))
+    pairs: list[tuple[str, str | None]] = [(method, None) for method in methods if not METHODS[method].uses_backbone]
+    pairs += [(m, one) for one in backbones or (None,) for m in methods if METHODS[m].uses_backbone]
+    for method, backbone in pairs:
+        for explorer in explorers if method == "eerm" else (None,):
+            own = {n: v for n, v in common.items() if uses(n, method, explorer)}
+            used |= own.keys()
+            named = {"method": method, "backbone": backbone, "explorer": explorer}
+            settings = {n: v for n, v in named.items() if v} | own
+            searched = paper_space(settings)
+            if space is not None:
+                searched = {n: v for n, v in space[method].items() if uses(n, method, explorer)}
+            name = f"{called(method)} {explorer}" if explorer else called(method)
+            arms.append(Arm(f"{name}, {backbone}" if backbone else name, settings, searched))
     if unused := [name for name in common if name not in used]:
         raise GraphshiftError(f"{', '.join(unused)}: no arm uses it; leave it out.")
     return arms
@@ -96,7 +104,11 @@ def space_from_table(
             if not all(isinstance(value, str | int | float) for value in values):
                 raise GraphshiftError(f"{place}{name} is {values!r}; expected numbers, words, true or false.")
             if not uses(name, method):
+                if name not in own and not METHODS[method].uses_backbone:
+                    continue  # a simple model has few settings, none of which is a GNN's
                 there = f"put it under [{methods_with(name)[0]}]."
                 raise GraphshiftError(f"{place}{name} is not used by method {method}; {there}")
-        found[method] = {**shared, **own}
+        found[method] = {name: values for name, values in {**shared, **own}.items() if uses(name, method)}
+        if not found[method]:  # nothing there is meant for it: it is tuned as it would be without the file
+            found[method] = {name: list(values) for name, values in paper_space({"method": method}).items()}
     return found

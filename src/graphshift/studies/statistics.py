@@ -8,6 +8,13 @@ from typing import Any
 from scipy import stats
 
 from graphshift.studies.records import Row
+from graphshift.studies.resampling import nodes_error
+
+#: Fewer pairs than these have no interval: two that happen to agree would give one of width zero.
+FEWEST = 3
+
+#: Differences that spread less are all alike, but for rounding.
+_ALIKE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -62,11 +69,12 @@ class Difference:
         arm, baseline: which is compared with which.
         key: the score, an attribute of a row: ``"mean"`` or ``"worst"`` (of the tests) and so on.
         mean: of the differences; positive where the arm is better.
-        low, high: the interval's ends; None with one pair, which has none.
+        low, high: the interval's ends; None below three pairs, and where all differences are the same.
         seeds: how many independent pairs the interval rests on.
         unit: what these are: ``"seeds"``, or ``"data seeds"`` where several runs share the data.
-        p: of the two-sided paired t test; None with one pair.
+        p: of the two-sided paired t test; None without an interval.
         wins, losses, ties: over all pairs.
+        nodes_error: the standard error over resampled nodes, which the interval covers too; None if none were drawn.
     """
 
     arm: str
@@ -81,6 +89,7 @@ class Difference:
     wins: int = 0
     losses: int = 0
     ties: int = 0
+    nodes_error: float | None = None
 
     @property
     def decided(self) -> bool:
@@ -90,17 +99,30 @@ class Difference:
     def sentence(self, scale: float = 100.0, unit: str = "points") -> str:
         """What the comparison shows, in words."""
         size = f"{abs(scale * self.mean):.{_digits(scale)}f}" + (f" {unit}" if unit else "")
-        word = "ahead of" if self.mean > 0 else "behind"
+        word, score = "ahead of" if self.mean > 0 else "behind", _SCORES.get(self.key, f"{self.key} test score")
         if self.low is None or self.high is None:
-            few = f"of one of the {self.unit}, which is not enough to compare: take more."
-            return f"{self.arm} is {word} {self.baseline} by {size} in the {self.key} test score {few}"
+            if not self.mean and not self.wins and not self.losses:
+                return f"{self.arm} and {self.baseline} have the same {score} in every run ({self.runs})."
+            return f"{self.arm} is {word} {self.baseline} by {size} in the {score} ({self.runs}: {self.no_interval})."
         ends = [f"{scale * end:+.{_digits(scale)}f}" for end in (self.low, self.high)]
         interval = f"95 % interval {ends[0]} to {ends[1]}, {self.seeds} {self.unit}"
         if not self.decided:
             differ = f"and {self.baseline} do not differ significantly"
         else:
             differ = f"is {word} {self.baseline} by {size}"
-        return f"{self.arm} {differ} in the {self.key} test score ({interval})."
+        return f"{self.arm} {differ} in the {score} ({interval})."
+
+    @property
+    def runs(self) -> str:
+        """How many pairs, in words."""
+        return f"{self.seeds} {self.unit if self.seeds != 1 else self.unit.removesuffix('s')}"
+
+    @property
+    def no_interval(self) -> str:
+        """Why there is no interval, in words; empty if there is one."""
+        if self.low is not None:
+            return ""
+        return "too few for an interval" if self.seeds < FEWEST else "all differ alike, so there is no interval"
 
 
 def compare(rows: Sequence[Row], arm: str, baseline: str, key: str = "mean") -> Difference:
@@ -116,8 +138,10 @@ def compare(rows: Sequence[Row], arm: str, baseline: str, key: str = "mean") -> 
         baseline: the arm to compare with.
         key: ``"mean"`` or ``"worst"`` test score, or another score of a row.
     """
-    scores = {name: {row.seeds: getattr(row, key) for row in rows if row.arm == name} for name in (arm, baseline)}
-    pairs = [pair for pair in scores[arm] if pair in scores[baseline]]
+    both = {name: {row.seeds: row for row in rows if row.arm == name} for name in (arm, baseline)}
+    scores = {name: {pair: getattr(row, key) for pair, row in own.items()} for name, own in both.items()}
+    known = [{pair for pair, score in own.items() if score is not None} for own in scores.values()]
+    pairs = [pair for pair in scores[arm] if all(pair in own for own in known)]
     sign = 1 if rows[0].higher_is_better else -1  # a gain is a better score, whichever way
     gains = {pair: sign * (scores[arm][pair] - scores[baseline][pair]) for pair in pairs}
     data_seeds = list(dict.fromkeys(data_seed for data_seed, _ in pairs))
@@ -127,26 +151,34 @@ def compare(rows: Sequence[Row], arm: str, baseline: str, key: str = "mean") -> 
     if clustered:
         units = [fmean(gain for (own, _), gain in gains.items() if own == data_seed) for data_seed in data_seeds]
         unit = "data seeds"
-    low, high, p = _paired_t(units)
+    drawn = _DRAWN.get(key, key)
+    error = nodes_error(*([own[pair].resampled.get(drawn, []) for pair in pairs] for own in both.values()))
+    low, high, p = _paired_t(units, error or 0.0)
     pairs_won = {"wins": won, "losses": lost, "ties": len(gains) - won - lost}
-    return Difference(arm, baseline, key, fmean(units), low, high, len(units), unit, p, **pairs_won)
+    return Difference(arm, baseline, key, fmean(units), low, high, len(units), unit, p, **pairs_won, nodes_error=error)
 
 
-def share_a_pair(rows: Sequence[Row], arm: str, baseline: str) -> bool:
-    """Whether two arms have a run with the same seeds, so that :func:`compare` has something to compare."""
-    ours, theirs = ({row.seeds for row in rows if row.arm == name} for name in (arm, baseline))
+def share_a_pair(rows: Sequence[Row], arm: str, baseline: str, key: str = "mean") -> bool:
+    """Whether two arms have a run with the same seeds and the score, so that :func:`compare` has something to do."""
+    scored = [row for row in rows if getattr(row, key) is not None]
+    ours, theirs = ({row.seeds for row in scored if row.arm == name} for name in (arm, baseline))
     return bool(ours & theirs)
 
 
-def _paired_t(gains: Sequence[float]) -> tuple[float | None, float | None, float | None]:
-    """Ends of the 95 % interval and the p value of a t test that the mean is 0."""
-    if len(gains) < 2:
+def _paired_t(gains: Sequence[float], nodes: float) -> tuple[float | None, float | None, float | None]:
+    """Ends of the 95 % interval and the p value of a t test that the mean is 0; ``nodes``: a further standard error."""
+    if len(gains) < FEWEST or (spread := stdev(gains)) < _ALIKE:
         return None, None, None
-    mean, error = fmean(gains), stdev(gains) / len(gains) ** 0.5
-    if error == 0:  # all differences alike
-        return mean, mean, 1.0 if mean == 0 else 0.0
+    mean, error = fmean(gains), (spread**2 / len(gains) + nodes**2) ** 0.5
     margin = float(stats.t.ppf(0.975, len(gains) - 1)) * error
     return mean - margin, mean + margin, float(2 * stats.t.sf(abs(mean / error), len(gains) - 1))
+
+
+#: How a score is called in a sentence; the others are of tests.
+_SCORES = {"val": "validation score", "choosing": "choosing score"}
+
+#: Which draws of nodes go with a score; of the worst test there are none.
+_DRAWN = {"choosing": "val"}
 
 
 def _digits(scale: float) -> int:

@@ -1,15 +1,17 @@
 """All that a study found: tables, figures and pages are made from this and from the ledger."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from statistics import fmean
 from typing import Any
 
 from graphshift._version import __version__
 from graphshift.data.metrics import METRICS
+from graphshift.estimators.adaptation import parts_of
 from graphshift.studies.gap import GapClosed, Limit, closed, limits_of
 from graphshift.studies.jobs import Records, Schedule
+from graphshift.studies.remarks import notes_on
 from graphshift.studies.plan import NOT_ALLOWED, Arm
 from graphshift.studies.records import Record, Row, Stored, rows_of, variant_name
 from graphshift.studies.resolved import ResolvedPlan
@@ -37,10 +39,18 @@ class Count:
 
 @dataclass(frozen=True, kw_only=True)
 class Differences:
-    """An arm's paired differences to its baseline, in the mean and in the worst test score."""
+    """An arm's paired differences to its baseline, in the mean and in the worst test score, and without tests in the
+    score that the rule chooses by.
+    """
 
     mean_test: Difference | None = None
     worst_test: Difference | None = None
+    choosing: Difference | None = None
+
+    @property
+    def main(self) -> Difference | None:
+        """In the mean test score; without tests in the score that the rule chooses by."""
+        return self.mean_test or self.choosing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +83,8 @@ class ArmSummary:
     peak_rss_mb: float | None  #: the most memory that a run took
     variance: float | None
     gap_closed: GapClosed | None = None  #: from the baseline to the in-domain limit; None where that cannot be said
+    choosing: Spread | None = None  #: the score that the rule chose by; None in summaries of earlier versions
+    seconds: float | None = None  #: that a run took
 
     @property
     def is_variant(self) -> bool:
@@ -101,6 +113,14 @@ class Finding:
     arm: str
     selection: str
     text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skipped:
+    """What was planned and cannot be: an arm, a rule, an adaptation; and why."""
+
+    what: str
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +158,8 @@ class Summary(Stored):
     findings: list[Finding]  #: a sentence for each comparison
     failed: list[Failure]
     provenance: list[dict[str, Any]]  #: the sessions (``provenance.session``)
+    skipped: list[Skipped] = field(default_factory=list)  #: what cannot be on these data
+    notes: list[str] = field(default_factory=list)  #: what a reader should know of these results
 
     def of_rule(self, rule: str) -> list[ArmSummary]:
         """The arms by one rule."""
@@ -165,6 +187,7 @@ def make_summary(schedule: Schedule, records: Records, sessions: Sequence[dict[s
                     entry = replace(entry, gap_closed=_gap(entry, rows, limits.get(entry.backbone or ""), plan))
                 arms.append(entry)
                 findings += _sentences(entry, plan)
+    skipped = [Skipped(what=what, reason=reason) for what, reason in (plan.skipped | _unfit(plan, arms)).items()]
     rules = [(rule, not SELECTIONS[rule].uses_tests) for rule in plan.selections]
     same = ("dataset", "metric", "higher_is_better", "tests", "trials", "repeats")
     return Summary(
@@ -184,7 +207,20 @@ def make_summary(schedule: Schedule, records: Records, sessions: Sequence[dict[s
         findings=findings,
         failed=[Failure(id=r.id, kind=r.kind, arm=r.arm, reason=r.reason) for r in own if not r.ok],
         provenance=list(sessions),
+        skipped=skipped,
+        notes=notes_on(plan, arms, own),
     )
+
+
+def _unfit(plan: ResolvedPlan, arms: Sequence[ArmSummary]) -> dict[str, str]:
+    """Adaptations that some arms cannot take, and why."""
+    found = {}
+    for way in plan.adapt:
+        took = {arm.arm.split(", + ")[0] for arm in arms if arm.adapt == way}
+        without = [arm.name for arm in plan.arms if arm.name not in took and any(a.arm == arm.name for a in arms)]
+        if without and "norm" in parts_of(way):
+            found[f"+ {way}"] = f"no batch normalisation: {'; '.join(without)}"
+    return found
 
 
 def _arm(
@@ -205,6 +241,8 @@ def _arm(
     if against is not None and share_a_pair(rows, name, against):
         mean, worst = (compare(rows, name, against, key) for key in ("mean", "worst"))
         difference = Differences(mean_test=mean, worst_test=worst)
+    elif against is not None and not plan.tests and share_a_pair(rows, name, against, "choosing"):
+        difference = Differences(choosing=compare(rows, name, against, "choosing"))
     return ArmSummary(
         arm=name,
         ensemble=members,
@@ -217,6 +255,8 @@ def _arm(
         runs=len(own),
         failed=len(plan.draws) - len(own),
         val=spread([row.val for row in own]),
+        choosing=spread([row.choosing for row in own]),
+        seconds=spread([row.record.seconds for row in own]).mean,
         mean_test=spread([row.mean for row in own]),
         worst_test=spread([row.worst for row in own]),
         environments={test: spread([row.tests[test] for row in own]) for test in plan.tests},
@@ -234,7 +274,8 @@ def _arm(
 
 def _gap(entry: ArmSummary, rows: list[Row], limit: Limit | None, plan: ResolvedPlan) -> GapClosed | None:
     """The share of the distance from the baseline to the in-domain limit; the baseline itself has none."""
-    mean, baseline = entry.mean_test.mean, [row.mean for row in rows if row.arm == entry.baseline]
+    own = [row.mean for row in rows if row.arm == entry.baseline]
+    mean, baseline = entry.mean_test.mean, [score for score in own if score is not None]
     if mean is None or not baseline or limit is None or set(limit.environments) != set(plan.tests):  # some fits failed
         return None
     return closed(mean, baseline, limit.mean, limit.error, higher_is_better=plan.higher_is_better)
@@ -245,16 +286,18 @@ def _sentences(entry: ArmSummary, plan: ResolvedPlan) -> list[Finding]:
     metric = METRICS.find(plan.metric)
     rule = entry.selection + ("" if entry.allowed else f" ({NOT_ALLOWED})")
     prefix = "" if plan.selections == ("val",) else f"By {rule}: "
-    found = [d for d in (entry.difference.mean_test, entry.difference.worst_test) if d is not None]
+    both = [entry.difference.main, *([entry.difference.worst_test] if len(plan.tests) > 1 else [])]
+    found = [d for d in both if d is not None]
     texts = [prefix + difference.sentence(metric.scale, metric.unit) for difference in found]
     return [Finding(arm=entry.arm, selection=entry.selection, text=text) for text in texts]
 
 
 def _counts(records: Sequence[Record]) -> dict[str, Count]:
     found = {}
-    for kind in ("trial", "run", "limit"):
+    for kind in ("trial", "run", "limit", "left_out"):
         own = [record.ok for record in records if record.kind == kind]
-        found[kind] = Count(done=sum(own), failed=len(own) - sum(own))
+        if own or kind != "left_out":
+            found[kind] = Count(done=sum(own), failed=len(own) - sum(own))
     return found
 
 

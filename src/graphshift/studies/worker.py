@@ -8,11 +8,13 @@ name: its package imports torch, which takes seconds, and a study that dies mean
 import ctypes
 import json
 import os
+import pickle
 import signal
 import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -38,7 +40,11 @@ def main() -> None:
         answers.write(json.dumps(content, allow_nan=False) + "\n")
         answers.flush()
 
-    runner = JobRunner(config["dataset"], config["options"])
+    data = None
+    if "data" in config:  # in memory: the study itself has written this file, in a folder that only it can enter
+        with Path(config["data"]).open("rb") as file:
+            data = pickle.load(file)
+    runner = JobRunner(config["dataset"], config["options"], data)
     answer({"ready": True})
     while True:
         answer(runner.run(Job(**json.loads(lines.get()))).to_json())

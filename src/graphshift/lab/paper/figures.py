@@ -96,7 +96,7 @@ def draw_generators(item: Item, studies: Sequence[Finished]) -> Figure:
         for p, study in enumerate(own):
             for k, arm in enumerate(study.arms):
                 colour = names.setdefault(_method(arm), COLOURS[len(names) % len(COLOURS)])
-                values = [_scale(study) * row.mean for row in study.of(arm)]
+                values = [_scale(study) * row.mean for row in study.of(arm) if row.mean is not None]
                 if values:
                     _boxes(axes, [values], k, len(study.arms), colour, at=p)
         axes.set_xticks(range(len(own)), [study.experiment.name for study in own], fontsize=8)
@@ -115,7 +115,7 @@ def draw_one_change(item: Item, study: Finished) -> Figure:
     arms = [arm for arm in study.arms if study.of(arm)]
     for i, arm in enumerate(arms):
         colour = COLOURS[i % len(COLOURS)]
-        values = [_scale(study) * row.mean for row in study.of(arm)]
+        values = [_scale(study) * row.mean for row in study.of(arm) if row.mean is not None]
         left.scatter(values, [len(arms) - 1 - i] * len(values), s=16, alpha=0.6, color=colour, linewidths=0)
         left.vlines(fmean(values), len(arms) - 1.35 - i, len(arms) - 0.65 - i, color=colour, linewidth=2.5)
         curves = [row.curve for row in study.of(arm) if row.curve]

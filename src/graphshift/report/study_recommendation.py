@@ -1,0 +1,69 @@
+"""A recommendation as a table, and as the head of its study's page."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from graphshift.data.metrics import METRICS
+from graphshift.report.page import Block, Code, Details, Points, Table, Text
+from graphshift.report.study_tables import StudyTable, show_spread, test_heads
+from graphshift.report.tables import show_score
+from graphshift.studies.candidates import SIMPLICITY
+from graphshift.studies.choosing import rule_of
+from graphshift.studies.recommending import Recommendation, left_out_words, paragraph
+
+
+def candidate_table(found: Recommendation, criterion: str = "val") -> StudyTable:
+    """Every candidate, the best first: its choosing score, where that comes from, and its test scores."""
+    study, answer, metric = found.study, found.answers[criterion], METRICS[found.study.plan.metric]
+    summaries = {arm.arm: arm for arm in study.summary.of_rule(rule_of(study, criterion))}
+    places, tests = list(answer.candidates[0].places), test_heads(study.summary)
+    shown = places if len(places) > 1 else []
+    rows = []
+    for one in answer.candidates:
+        own = summaries[one.name]
+        name = f"→ {one.name}" if one.name == answer.name else one.name
+        score = metric.show(one.score)
+        score += f" ± {metric.scale * one.error:.{metric.digits}f}" if one.error else ""
+        behind = "–" if one is answer.candidates[0] else f"−{metric.scale * one.behind:.{metric.digits}f}"
+        behind += f" ± {metric.scale * one.behind_error:.{metric.digits}f}" if one.behind_error else ""
+        row = [name, score, behind, *(show_score(one.places[place], metric.name) for place in shown)]
+        row += [show_spread(scores, metric.name) for scores in (own.mean_test, own.worst_test)[: len(tests)]]
+        rows.append([*row, "–" if own.seconds is None else f"{own.seconds:.1f}"])
+    size = found.size
+    mean = places[0] if len(places) == 1 else f"mean of {len(places)} places"
+    tuned = f"{size.trials} tuning trials" if size.trials else "no tuning"
+    note = (
+        f"→ recommended. {metric.title}. Score: {mean}, ± standard error over {'nodes and ' * (criterion == 'val')}seeds. "
+        f"{size.seeds} seed{'s' * (size.seeds != 1)}, {tuned}, {size.epochs} epochs. The simpler of two is preferred "
+        f"within one standard error and one point ({SIMPLICITY})."
+    )
+    note += " Test labels were not used." if tests else ""
+    if any(one.adapt for one in answer.candidates):
+        note += " +: uses the unlabelled graph that is predicted."
+    columns = ["candidate", "score" if shown else places[0], "behind the best", *shown, *tests, "seconds a fit"]
+    return StudyTable(f"{study.plan.dataset}: what to use", columns, rows, note)
+
+
+def short_table(table: StudyTable, most: int = 12) -> StudyTable:
+    """The first rows of a table, for a terminal; the last says how many more there are."""
+    kept = [row for i, row in enumerate(table.rows) if i < most or row[0].startswith("→")]
+    if len(kept) == len(table.rows):
+        return table
+    more = f"{len(table.rows) - len(kept)} more candidates are on the page. "
+    return replace(table, rows=kept, note=more + table.note)
+
+
+def recommendation_blocks(found: Recommendation, command: str | None = None) -> list[Block]:
+    """The head of the page: what to use, how to fit it, and all candidates."""
+    table = candidate_table(found)
+    best = [i for i, row in enumerate(table.rows) if row[0].startswith("→")]
+    blocks: list[Block] = [Text(paragraph(found), lead=True, strong=[found.name])]
+    blocks += [Code(command)] if command else []
+    blocks.append(Table(table, best=best))
+    if "adversarial_val" in found.answers:
+        other = replace(candidate_table(found, "adversarial_val"), title="if edges may become misleading")
+        blocks.append(Details("If edges may become misleading", [Table(other)]))
+    untried: Sequence[str] = left_out_words(found)
+    if untried:
+        blocks.append(Details(f"Not tried ({len(untried)})", [Points(untried)]))
+    return blocks

@@ -1,0 +1,220 @@
+"""How much of a comparison fits into the time: candidates are timed, the dearest left out, the rest repeated."""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.dataset import ShiftDataset
+from graphshift.studies.job_runner import attempt
+from graphshift.studies.jobs import Job, Schedule
+from graphshift.studies.plan import Arm
+from graphshift.studies.progress import duration
+from graphshift.studies.resolved import ResolvedPlan
+
+#: Epochs that a GNN is timed with.
+TIMED = 4
+
+#: Of the budget that is planned for: what is left keeps the promise on a machine that is a little slower than timed.
+PLANNED = 0.85
+
+#: Of the budget that timing may take before it gives up on further candidates.
+_TIMING = 0.2
+
+#: Seconds that a worker takes to start, beside reading the data.
+_START = 4.0
+
+_FEWEST_EPOCHS = 10
+_MOST_SEEDS, _MOST_TRIALS = 10, 48
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much a comparison does: seeds of each arm, trials of its tuning, epochs of a fit, seeds of leaving out."""
+
+    seeds: int
+    trials: int
+    epochs: int
+    leave_out: int = 0
+
+    def fits(self, rules: int, environments: int) -> int:
+        """Of one arm, at most: each rule may choose a setting of its own."""
+        return self.trials + self.seeds * (rules if self.trials else 1) + self.leave_out * environments
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What fits of an arm take.
+
+    Attributes:
+        fixed: seconds of a final run besides its epochs: it is scored in many ways.
+        epoch: seconds of an epoch; 0 for a method without.
+        trial: seconds of a trial of tuning besides its epochs.
+    """
+
+    fixed: float
+    epoch: float = 0.0
+    trial: float = 0.0
+
+    def of(self, size: Size, rules: int, environments: int) -> float:
+        """Seconds of all fits of the arm."""
+        runs = size.fits(rules, environments) - size.trials
+        return runs * (self.fixed + self.epoch * size.epochs) + size.trials * (self.trial + self.epoch * size.epochs)
+
+    def once(self, epochs: int) -> float:
+        """Seconds of one run."""
+        return self.fixed + self.epoch * epochs
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """What fits: the size, the arms, why others do not, and about how many seconds all of it takes."""
+
+    size: Size
+    arms: Sequence[str]
+    dropped: Mapping[str, str]
+    seconds: float
+
+
+def timed(
+    plan: ResolvedPlan,
+    data: ShiftDataset,
+    needed: Sequence[str],
+    budget: float,
+    *,
+    report: Callable[[int, str], None] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[dict[str, Cost], dict[str, str]]:
+    """What a fit of each arm takes here, measured; and why some were not.
+
+    With as many edits and columns as tuning may try: the budget is to be kept.
+
+    Args:
+        plan: with one seed and no trials.
+        data: its data.
+        needed: arms that are timed first, whatever it takes.
+        budget: seconds.
+        report: called with how many arms are done and the name of the next.
+        clock: that is asked for the time.
+    """
+    start, costs, dropped = clock(), dict[str, Cost](), dict[str, str]()
+    ordered = sorted(plan.arms, key=lambda arm: arm.name not in needed)
+    attempt(_jobs(plan, ordered[0])[0], data)  # the first fit of a process also loads what all fits share
+    for i, arm in enumerate(ordered):
+        if report is not None:
+            report(i, arm.name)
+        if arm.name not in needed and clock() - start > _TIMING * budget:
+            dropped[arm.name] = "timing the others took a fifth of the budget"
+            continue
+        (job,) = _jobs(plan, arm)
+        before = clock()
+        record = attempt(job, data)
+        taken = clock() - before
+        if not record.ok:
+            dropped[arm.name] = f"it failed: {record.reason}"
+            continue
+        epochs = job.settings.get("epochs", 0)
+        each = (record.seconds_per_epoch or 0.0) if epochs else 0.0
+        training = max((record.seconds or 0.0) - each * epochs, 0.0)
+        costs[arm.name] = Cost(max(taken - each * epochs, 0.0), each, training)
+    return costs, dropped
+
+
+def _jobs(plan: ResolvedPlan, arm: Arm) -> list[Job]:
+    most = {name: max(values) for name, values in (arm.space or {}).items() if name == "edits_per_node"}
+    most |= {name: "all" for name, values in (arm.space or {}).items() if name == "columns" and "all" in values}
+    epochs = {"epochs": TIMED} if "epochs" in plan.settings(arm) else {}
+    short = replace(arm, settings={**arm.settings, **most, **epochs}, space=None)
+    return Schedule(replace(plan, arms=(short,), leave_out=0, selections=plan.selections)).jobs({})
+
+
+def fitted_to(
+    costs: Mapping[str, Cost],
+    needed: Sequence[str],
+    epochs: int,
+    seconds: float,
+    *,
+    workers: int = 1,
+    rules: int = 1,
+    environments: int = 0,
+) -> Sizing:
+    """As many arms as fit into the time, the cheapest first, then as many seeds and trials as fit.
+
+    The arms in ``needed`` are kept in any case, with fewer seeds and epochs if need be.
+
+    Args:
+        costs: of the arms that were timed.
+        needed: arms to keep.
+        epochs: of a whole fit.
+        seconds: that are left for fits.
+        workers: that share the fits.
+        rules: by which settings are chosen.
+        environments: training environments that can be left out in turn.
+    """
+
+    def total(names: Sequence[str], size: Size) -> float:
+        return sum(costs[name].of(size, rules, environments) for name in names) / workers
+
+    once = 1 if environments else 0
+    kept = [name for name in costs if name in needed]
+    smallest = [Size(2, 0, epochs, once), Size(1, 0, epochs, once), Size(1, 0, epochs)]
+    smallest += [Size(1, 0, fewer) for fewer in _halves(epochs)]
+    size = next((one for one in smallest if total(kept, one) <= seconds), smallest[-1])
+    dropped: dict[str, str] = {}
+    for name in sorted((name for name in costs if name not in needed), key=lambda name: costs[name].once(epochs)):
+        if total([*kept, name], size) <= seconds:
+            kept.append(name)
+        else:
+            dropped[name] = f"it takes about {duration(total([name], size))}, more than is left of the budget"
+    while size.leave_out == once and size.epochs == epochs:
+        larger = next((one for one in _larger(size) if total(kept, one) <= seconds), None)
+        if larger is None:
+            break
+        size = larger
+    names = [name for name in costs if name in kept]
+    return Sizing(size, names, dropped, total(names, size))
+
+
+def _halves(epochs: int) -> Iterator[int]:
+    while epochs // 2 >= _FEWEST_EPOCHS:
+        epochs //= 2
+        yield epochs
+
+
+def _larger(size: Size) -> list[Size]:
+    """The next larger sizes, by one fit of every arm or two: the one that is worth most first."""
+    more_seeds = replace(size, seeds=size.seeds + 1)
+    more_trials = replace(size, trials=max(2, size.trials + 1))  # one trial would try the defaults alone
+    path = ((3, 0), (3, 8), (5, 8), (5, 24), (_MOST_SEEDS, 24), (_MOST_SEEDS, _MOST_TRIALS))
+    goal = next((goal for goal in path if size.seeds < goal[0] or size.trials < goal[1]), path[-1])
+    first = more_seeds if size.seeds < goal[0] else more_trials
+    return [one for one in (first, more_seeds, more_trials) if one.seeds <= _MOST_SEEDS and one.trials <= _MOST_TRIALS]
+
+
+def time_left(budget: float, spent: float, reading: float, workers: int) -> float:
+    """Seconds for fits, of a budget of which some are spent; workers take their time to start and to read the data."""
+    return max(PLANNED * budget - spent - (reading + _START if workers else 0.0), 0.0)
+
+
+#: The longest budget, in seconds: a week. What runs for longer should be planned, not guessed.
+_LONGEST = 7 * 24 * 3600.0
+
+_UNITS = {"": 60.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def seconds_of(budget: str | float, where: str = "budget") -> float:
+    """A time in seconds: a number of them, or a text such as ``90s``, ``20m`` or ``2h``."""
+    if isinstance(budget, str):
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|)", budget.strip())
+        found = float(match[1]) * _UNITS[match[2]] if match else 0.0
+    else:
+        found = float(budget)
+    if not found > 0:
+        raise GraphshiftError(f"{where} is {budget!r:.80}; expected a time, as 90s, 20m or 2h.")
+    if found > _LONGEST:
+        raise GraphshiftError(
+            f"{where} is {budget!r:.80}; expected at most {_LONGEST / 3600:.0f}h. For more, plan a study yourself: "
+            "graphshift compare says what it runs, and goes on where it was stopped."
+        )
+    return found

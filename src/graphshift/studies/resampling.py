@@ -1,0 +1,71 @@
+"""Scores of resampled nodes (a bootstrap): how far a score depends on which nodes there happened to be."""
+
+from collections.abc import Sequence
+from statistics import stdev
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment
+from graphshift.data.metrics import METRICS
+from graphshift.estimators.predictor import Predictor
+
+#: How many times the nodes are drawn. The draws are the same for every model, so that differences can be taken.
+DRAWS = 100
+
+#: More nodes than these are not drawn; the deviations are then scaled to the size of the graph.
+_MOST = 20_000
+
+
+def resampled_scores(model: Predictor, environments: Sequence[Environment], *, adapt: str | None = None) -> list[float]:
+    """The mean score over environments, of which the counted nodes are drawn with replacement; one for each draw.
+
+    Nodes are drawn as if they were independent. Neighbours are not quite, so that the spread is rather too small.
+
+    Args:
+        model: fitted.
+        environments: with labels.
+        adapt: as in :meth:`~graphshift.estimators.predictor.Predictor.predict`.
+    """
+    found = [_draws(e, _predicted(model, e, adapt)) for e in environments]
+    return [round(float(score), 6) for score in np.mean(found, axis=0)] if found else []
+
+
+def nodes_error(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> float | None:
+    """The standard error over nodes of the difference of two models' mean scores; None where it is not known.
+
+    Args:
+        ours, theirs: for each run of either model, or each place of its score, the scores draw by draw.
+    """
+    if not ours or not theirs or not all(map(len, (*ours, *theirs))):
+        return None
+    gains = np.mean(ours, axis=0) - np.mean(theirs, axis=0)
+    return stdev(gains.tolist())
+
+
+def _predicted(model: Predictor, environment: Environment, adapt: str | None) -> NDArray[np.floating]:
+    predict = model.predict_proba if environment.task.is_classification else model.predict
+    whole: NDArray[np.floating] = np.asarray(predict(environment, adapt=adapt))
+    return whole[environment.counted.cpu().numpy()]
+
+
+def _draws(environment: Environment, predicted: NDArray[np.floating]) -> NDArray[np.floating]:
+    y = environment.labels.cpu().numpy()
+    size = min(y.size, _MOST)
+    random = np.random.default_rng([crc32(environment.name.encode()), y.size])
+    hits = predicted.argmax(axis=1) == y if environment.task.metric == "accuracy" else None
+
+    def score(nodes: NDArray[np.integer]) -> float:
+        if hits is not None:
+            return float(hits[nodes].mean())
+        try:
+            return METRICS[environment.task.metric].compute(y[nodes], predicted[nodes])
+        except GraphshiftError:  # a draw without one of the classes
+            return float("nan")
+
+    whole = score(np.arange(y.size))
+    drawn = np.array([score(random.integers(0, y.size, size)) for _ in range(DRAWS)])
+    drawn = np.where(np.isfinite(drawn), drawn, whole)
+    return whole + (size / y.size) ** 0.5 * (drawn - whole)
