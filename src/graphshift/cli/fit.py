@@ -157,6 +157,8 @@ def _show(result: dict[str, Any], folder: Path) -> None:
     print_table(title, columns, [row[: len(columns)] for row in rows], note=note)
     for name, found in result.get("target", {}).items():
         print(f"target {name}: {_outlook(found)}; in {folder / 'predictions.csv'}")
+    for text in result.get("warnings", ()):  # of an earlier version there are none
+        print(f"note: {text}")
     print(f"written to {folder}")
     if members is None and SELECTIONS[result["selection"]].uses_tests:
         rule = result["selection"]

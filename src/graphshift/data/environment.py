@@ -39,8 +39,8 @@ class Environment:
         mask: bool ``[nodes]``.
         time: ``[nodes]`` or None.
         known_y: ``[nodes]`` or None: the labels that are known when this graph is predicted, those of training nodes;
-            -1, or NaN in regression, for the others. Datasets whose graphs hold training nodes set it: masks in one graph,
-            and splits by time.
+            -1, or NaN in regression, for the others. Datasets whose graphs hold training nodes set it: masks in one
+            graph, and splits by time.
         task: a :class:`~graphshift.data.tasks.Task`.
         ids: what the user calls each node, ``[nodes]``, in the order of ``x``; None where nodes have no names.
 

@@ -84,7 +84,7 @@ def test_every_study_can_be_run(name: str, setting: str) -> None:
     assert set(made.options) <= set(DATASETS[made.dataset].options)
     for arm in made.arms:
         settings = completed(arm)
-        assert settings.backbone in BACKBONES
+        assert not settings.uses_backbone or settings.backbone in BACKBONES
         idle = {name for name in hparams_of(settings) if settings.idle(name, settings.settings())}
         assert differing(settings, completed(arm, {})) <= idle  # a dataset's own defaults change nothing
         stated = {*arm.settings, *(arm.space or {})}
@@ -92,6 +92,17 @@ def test_every_study_can_be_run(name: str, setting: str) -> None:
         if settings.method == "eerm":
             assert settings.explorer in EXPLORERS
             assert {"beta", "views", "edits_per_node", "explorer_lr"} - idle <= stated
+
+
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if "simple" in EXPERIMENTS[name].settings])
+def test_what_needs_no_gnn_is_tuned_as_often_as_erm(name: str) -> None:
+    made, methods = plan(name, "simple"), plan(name, "methods")
+    assert (made.trials, made.draws, made.options) == (methods.trials, methods.draws, methods.options)
+    assert made.arms[0] == methods.arms[0]  # ERM
+    arms = {arm.settings["method"]: arm for arm in made.arms[1:]}
+    assert sorted(arms) == sorted(method for method, one in METHODS.items() if not one.uses_backbone)
+    assert set(arms["forest"].space or ()) == {"columns", "min_samples_leaf", "max_features"}
+    assert plan_of(EXPERIMENTS[name], "simple", Size.quick()).arms[1:] == made.arms[1:]  # no epochs to shorten
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -294,7 +305,7 @@ def test_an_unknown_item_is_refused() -> None:
 def test_an_experiment_is_an_item_of_its_own() -> None:
     item = find("cora-sgc")
     assert (item.name, item.experiments) == ("cora-sgc", ("cora-sgc",))
-    assert [setting for _, setting in settings_of(item, None)] == ["published", "paper", "fair", "methods"]
+    assert [setting for _, setting in settings_of(item, None)] == ["published", "paper", "fair", "methods", "simple"]
     assert not set(ITEMS) & set(EXPERIMENTS)  # a name is one or the other
 
 
@@ -302,7 +313,7 @@ def test_an_experiment_is_an_item_of_its_own() -> None:
 def test_the_table_of_methods_has_all_of_them_with_the_same_budget(name: str) -> None:
     made = plan(name, "methods")
     methods = {arm.settings["method"] for arm in made.arms}
-    assert methods == set(METHODS)
+    assert methods == {method for method, one in METHODS.items() if one.uses_backbone}
     assert {arm.settings["explorer"] for arm in made.arms if arm.settings["method"] == "eerm"} == {
         "random",
         "gradient",
@@ -339,7 +350,7 @@ def test_rules_are_compared_with_all_else_equal(name: str) -> None:
 
 def test_a_wide_search_tunes_the_backbone_too_alike_for_every_arm() -> None:
     made, narrow = plan("twitch-gcn", "wide"), {arm.name: arm for arm in plan("twitch-gcn", "methods").arms}
-    assert {arm.settings["method"] for arm in made.arms} == set(METHODS)
+    assert {arm.settings["method"] for arm in made.arms} == {m for m, one in METHODS.items() if one.uses_backbone}
     assert {arm.settings["backbone"] for arm in made.arms} == {"gcn", "sage"}
     assert (made.trials, made.repeats, made.ensemble, made.in_domain) == (24, 1, 5, False)
     wider = {"hidden_channels", "dropout", "weight_decay"}

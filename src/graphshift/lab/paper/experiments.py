@@ -59,7 +59,7 @@ class Experiment:
     ensemble: int = 1
 
 
-_ALL = ("published", "paper", "fair", "ablation", "explorers", "methods", "selections")
+_ALL = ("published", "paper", "fair", "ablation", "explorers", "methods", "simple", "selections")
 _COMMON = {"epochs": 200, "weight_decay": 1e-3, "hidden_channels": 32, "num_layers": 2}
 
 #: The GNN steps before any explorer has learned, and they forget at every epoch; edits go one way.
@@ -91,7 +91,7 @@ def _artificial(
         trials=trials,
         repeats=1,
         method_trials=method_trials,
-        settings=_ALL if generator == "gcn" else (*_ALL[:3], "methods"),
+        settings=_ALL if generator == "gcn" else (*_ALL[:3], "methods", "simple"),
     )
 
 
@@ -211,7 +211,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             "sage",
             {"views": 3, "edits_per_node": 5, "beta": 1.0, "lr": 0.01},
             common=_COMMON,
-            settings=("methods", "selections", "kinds"),
+            settings=("methods", "simple", "selections", "kinds"),
             seeds=1,
             data_seeds=10,
             method_trials=24,
@@ -223,7 +223,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             "gcn",
             {"views": 3, "edits_per_node": 1, "beta": 1.0, "lr": 0.01},
             common=_COMMON,
-            settings=("methods", "selections", "kinds"),
+            settings=("methods", "simple", "selections", "kinds"),
             seeds=1,
             data_seeds=10,
             method_trials=24,

@@ -10,6 +10,7 @@ from typing import Any
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.datasets import DATASETS
+from graphshift.estimators.base import METHODS
 from graphshift.estimators.settings import has_setting
 from graphshift.lab.paper.experiments import Experiment
 from graphshift.studies import Arm, Plan, paper_space
@@ -22,6 +23,7 @@ SETTINGS: dict[str, str] = {
     "fair": "strong backbones, undirected edits, the same number of tuning trials for every arm",
     "ablation": "on the published data: normalised or not, which learning rate, explorers learned, random or none",
     "methods": "every method and explorer, tuned alike; with the unlabelled tests in use as well; in-domain limits",
+    "simple": "the methods without a GNN, and ERM; tuned alike",
     "wide": "as methods, with the backbone's width, dropout and weight decay tuned as well; no in-domain limits",
     "selections": "ERM and EERM by each rule that chooses epoch and setting, tuned alike",
     "explorers": "random, the paper's, ones that learn faster, ones that follow the gradient; all else equal",
@@ -68,7 +70,7 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
     if setting in ("methods", "wide"):
         more["ensemble"] = experiment.ensemble
     if size.epochs is not None:
-        arms = [Arm(a.name, {**a.settings, "epochs": size.epochs}, a.space, a.baseline) for a in arms]
+        arms = [_shortened(arm, size.epochs) for arm in arms]
     trials = trials if size.trials is None or trials == 0 else size.trials
     data_seeds = experiment.data_seeds
     if data_seeds is not None and size.data_seeds is not None:
@@ -88,7 +90,7 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
 
 def _seeds(experiment: Experiment, setting: str) -> int:
     """Where many arms are compared, one seed for each draw of the data: draws differ more than seeds."""
-    many = setting in ("methods", "selections", "kinds") and experiment.data_seeds is not None
+    many = setting in ("methods", "simple", "selections", "kinds") and experiment.data_seeds is not None
     return 1 if many else experiment.seeds
 
 
@@ -137,6 +139,14 @@ def _methods(experiment: Experiment) -> _Made:
     if experiment.other_backbone is not None:
         arms += crossed_arms(["erm", "eerm"], [experiment.other_backbone], ["random", "gradient"], common=common)
         arms += crossed_arms(["erm"], ["mlp"], [], common=experiment.common)
+    return arms, dict(experiment.options), experiment.method_trials
+
+
+def _simple(experiment: Experiment) -> _Made:
+    """What needs no GNN beside ERM on the experiment's backbone, with as many trials as in ``methods``."""
+    arms = crossed_arms(["erm"], [experiment.backbone], [], common=experiment.common)
+    for method in _WITHOUT_GNN:
+        arms.append(Arm(METHODS[method].label, {"method": method}, paper_space({"method": method})))
     return arms, dict(experiment.options), experiment.method_trials
 
 
@@ -196,6 +206,8 @@ def _kinds(experiment: Experiment) -> _Made:
 
 #: In the table of all methods. ``reinforce`` is in ``fair``, where it does what ``random`` does.
 _METHODS = ("erm", "eerm", "irm", "vrex", "groupdro", "mixup", "coral", "dann", "srgnn")
+#: Beside it: what every one of them has to beat.
+_WITHOUT_GNN = ("majority", "logistic", "forest", "boosting", "label-propagation", "correct-smooth")
 _METHOD_EXPLORERS = ("random", "gradient", "features")
 #: All explorers, in the order of the committed tables.
 _ALL_EXPLORERS = ("reinforce", "random", "gradient", "features", "mixed", "drop-edge", "add-edge")
@@ -235,11 +247,19 @@ _MAKERS: dict[str, Callable[[Experiment], _Made]] = {
     "fair": _fair,
     "ablation": _ablation,
     "methods": _methods,
+    "simple": _simple,
     "explorers": _explorers,
     "selections": _selections,
     "kinds": _kinds,
     "wide": _wide,
 }
+
+
+def _shortened(arm: Arm, epochs: int) -> Arm:
+    """The arm with so many epochs, if it has any."""
+    if not has_setting("epochs", arm.settings):
+        return arm
+    return Arm(arm.name, {**arm.settings, "epochs": epochs}, arm.space, arm.baseline)
 
 
 def _arm(

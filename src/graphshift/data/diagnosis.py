@@ -1,0 +1,108 @@
+"""What data say about how models may fail on them: edges between unlike nodes, classes that are coded differently."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
+from graphshift.graph.sparse import Sparse
+
+#: Of edges between nodes of one class, as a share of what chance would give: below, neighbours are unlike each other.
+_LOW = 1.2
+
+#: A class whose mean features are nearer to another class of training by this much (of cosine) looks like that one.
+_MARGIN = 0.2
+
+
+def remarks(data: ShiftDataset, scored: Sequence[Environment] | None = None) -> list[str]:
+    """Sentences about the data that explain low scores, if something stands out.
+
+    Args:
+        data: with classes; of values nothing is said.
+        scored: the labelled environments whose classes are looked at; None for the validation ones, so that no test
+            label is.
+    """
+    if not data.task.is_classification:
+        return []
+    return [*_about_edges(data.train), *_about_classes(data, data.val if scored is None else scored)]
+
+
+def homophily(environments: Sequence[Environment]) -> tuple[float, float] | None:
+    """The share of edges between counted nodes of one class, and the share by chance; None without such edges."""
+    same, edges, chance = 0, 0, 0.0
+    for environment in environments:
+        y, ends = environment.y, environment.graph.edge_index
+        if y is None:
+            continue
+        both = environment.mask[ends[0]] & environment.mask[ends[1]]
+        first, second = y[ends[0][both]], y[ends[1][both]]
+        count = int(first.numel())
+        same, edges = same + int((first == second).sum()), edges + count
+        classes = environment.task.num_classes
+        shares = [torch.bincount(end, minlength=classes).double() / max(count, 1) for end in (first, second)]
+        chance += count * float((shares[0] * shares[1]).sum())
+    return (same / edges, chance / edges) if edges else None
+
+
+def _about_edges(environments: Sequence[Environment]) -> list[str]:
+    found = homophily(environments)
+    if found is None or found[0] >= _LOW * found[1]:
+        return []
+    return [
+        f"In training {100 * found[0]:.0f} % of edges join nodes of one class ({100 * found[1]:.0f} % by chance): a "
+        "GNN that averages over neighbours, such as GCN, loses what the node's own columns say; SAGE keeps them apart, "
+        "and models without edges ignore neighbours."
+    ]
+
+
+def _about_classes(data: ShiftDataset, scored: Sequence[Environment]) -> list[str]:
+    """Environments in which the classes look like other classes of training."""
+    classes, found = data.task.num_classes, []
+    known = _class_means(data.train, classes)
+    for environment in scored:
+        own = _class_means([environment], classes)
+        there = [c for c in range(classes) if known[c] is not None and own[c] is not None]
+        if len(there) < 2:
+            continue
+        centre = [torch.stack([means[c] for c in there]).mean(dim=0) for means in (known, own)]  # type: ignore[misc]
+        theirs, ours = (
+            torch.nn.functional.normalize(torch.stack([means[c] - mid for c in there]), dim=1)  # type: ignore[operator]
+            for means, mid in zip((known, own), centre, strict=True)
+        )
+        alike = (ours @ theirs.t()).numpy()
+        rows, columns = linear_sum_assignment(-alike)
+        gain = float(alike[rows, columns].mean() - np.diag(alike).mean())
+        if gain > _MARGIN and float(alike[rows, columns].mean()) > 0.5:
+            moved = int((rows != columns).sum())
+            found.append(
+                f"In {environment.name!r} {moved} of {len(there)} classes look like other classes of training: check "
+                "that the class codes mean the same in every environment."
+            )
+    return found
+
+
+def _class_means(environments: Sequence[Environment], classes: int) -> list[Tensor | None]:
+    """The mean features of the counted nodes of each class; None for a class without any."""
+    total = torch.zeros(classes, environments[0].num_features, dtype=torch.float64)
+    counts = torch.zeros(classes, dtype=torch.float64)
+    for environment in environments:
+        y = environment.y
+        if y is None:
+            continue
+        member = torch.zeros(classes, environment.num_nodes, dtype=torch.float32)
+        nodes = environment.counted.cpu()
+        member[y.cpu()[nodes], nodes] = 1.0
+        counts += member.sum(dim=1)
+        x = environment.x
+        if isinstance(x, Sparse):
+            parts = (part.cpu().numpy() for part in (x.value, x.pattern.col, x.pattern.rowptr))
+            whole = scipy.sparse.csr_array(tuple(parts), shape=x.shape)
+            total += torch.from_numpy(np.ascontiguousarray((whole.T @ member.numpy().T).T)).double()
+        else:
+            total += (member @ x.cpu()).double()
+    return [total[c] / counts[c] if counts[c] else None for c in range(classes)]
