@@ -76,7 +76,7 @@ def test_a_test_cell_that_is_no_date_is_missing_and_a_training_cell_is_an_error(
         GraphshiftError, match=r"row 2, column 'c': 'soon' is not a date as in 2024-05-31 \(1 such rows"
     ):
         fitted(early, dates={"c": ""})
-    with pytest.raises(GraphshiftError, match="'2000-01-01' is not a date as '%d.%m.%Y' says"):
+    with pytest.raises(GraphshiftError, match=r"'2000-01-01' is not a date as '%d.%m.%Y' says"):
         fitted(late, dates={"c": "%d.%m.%Y"})
 
 
@@ -388,3 +388,28 @@ def test_a_preparation_of_format_1_is_read(tmp_path: Path) -> None:
     np.testing.assert_allclose(x[:, 0], np.where(missing, 0, (nodes["age"] - 40) / 5), rtol=1e-5)
     assert x[:, 1].tolist() == missing.astype(float).tolist()
     assert x[:, 3].tolist() == (nodes["job"] == "cook").astype(float).tolist()
+
+
+def test_nothing_in_a_test_row_changes_the_training_features(tmp_path: Path) -> None:
+    nodes, edges = people()
+    rng = np.random.default_rng(0)
+    bag = pd.DataFrame((rng.random((90, 600)) < 0.03).astype(int), columns=[f"w{i}" for i in range(600)])
+    nodes = pd.concat([nodes, bag], axis=1)
+    late = nodes["country"] == "ES"
+    changed = nodes.astype(dict.fromkeys(["age", "member", "friends", "w0"], object))
+    changed.loc[late, ["age", "member", "friends", "born", "w0"]] = "unknown"
+    changed.loc[late, "tags"] = [f"t{i}" for i in range(30)]
+    changed.loc[late, list(bag)[1:]] = 1  # nearly dense
+    edges.to_csv(tmp_path / "edges.csv", index=False)
+    made = []
+    for frame in (nodes, changed):
+        frame.to_csv(tmp_path / "nodes.csv", index=False)
+        made.append(quietly(tmp_path / "nodes.csv", tmp_path / "edges.csv", text=["about"], structure=True, **ROLES))
+    one, two = made
+    assert one.facts["preparation"] == two.facts["preparation"]
+    for before, after in zip([*one.train, *one.val], [*two.train, *two.val], strict=True):
+        assert isinstance(before.x, Sparse)
+        assert isinstance(after.x, Sparse)
+        assert torch.equal(before.x.to_dense(), after.x.to_dense())
+    told = [line for line in two.facts["report"] if "taken as missing" in line]
+    assert [line.split("'")[1] for line in told] == ["age", "member", "friends", "w0", "born"]
