@@ -246,6 +246,7 @@ def _toml(value: Any) -> str:
     """A value as TOML writes it; JSON's strings and lists are TOML's, but for one character."""
     if not isinstance(value, str) and isinstance(value, Iterable):
         return f"[{', '.join(map(_toml, value))}]"
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, pd.Timestamp):
         value = value.date().isoformat()
     if isinstance(value, float) and value.is_integer():

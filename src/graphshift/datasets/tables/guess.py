@@ -240,12 +240,12 @@ def _uncrossed(nodes: Table, pairs: NDArray[np.int64], columns: list[str], named
     """The column whose values (nearly) no edge crosses; of several ``named``, else the one with the finest parts."""
     tried = [name for name in columns if _is_environment(nodes.frame[name])] if len(columns) <= _TRIED else []
     one, other = pairs[:, pairs[0] != pairs[1]][:, :: max(1, pairs.shape[1] // _EDGES)]
-    best, finest = None, _CHANCE
+    found: dict[str, float] = {}
     for name in tried if len(one) else []:
         codes = pd.factorize(nodes.frame[name])[0]
         inside = float(((codes[one] == codes[other]) & (codes[one] >= 0)).mean())
-        shares = [np.bincount(codes[side] + 1) / len(side) for side in (one, other)]
-        chance = float((shares[0][: len(shares[1])] * shares[1][: len(shares[0])]).sum())
-        if inside >= _INSIDE and chance < finest:
-            best, finest = name, 0.0 if name == named else chance
-    return best
+        shares = [np.bincount(codes[side] + 1, minlength=_MOST + 1) / len(side) for side in (one, other)]
+        chance = float((shares[0] * shares[1]).sum())
+        if inside >= _INSIDE and chance < _CHANCE:
+            found[name] = chance
+    return named if named in found else min(found, key=found.__getitem__, default=None)
