@@ -227,7 +227,7 @@ def test_options_of_new_tables_are_taken_and_others_refused_with_the_nearest(
         assert "'nobody' is not among the ids" in answer.err
         answer = graphshift(*command, "-o", "unknown_ids=drop")
         assert answer.status == 0
-        assert "left out 1 edges" in answer.err
+        assert "left out 1 with an end that is not among the nodes" in answer.err
         answer = graphshift(*command, "-o", "unknown_id=drop", "--force" if command[0] == "predict" else "--json")
         assert answer.status == 2
         assert "unknown_id is not an option of new tables; expected one of unknown_ids, id, source" in answer.err

@@ -329,7 +329,7 @@ def test_the_proposed_toml_can_be_used_as_it_is(tmp_path: Path) -> None:
     text = describe_tables(tmp_path / "nodes.csv", tmp_path / "edges.csv", base=tmp_path)
     table = tomllib.loads(text)["data"]
     assert (table["nodes"], table["id"], table["label"], table["weight"]) == ("nodes.csv", "id", "label", "weight")
-    assert (table["environments"], len(table["tests"])) == ("country", 2)
+    assert (table["environments"], len(table["tests"])) == ("country", 1)
     assert "#  age: numbers, 60 distinct, such as" in text
     with pytest.warns(GraphshiftWarning, match="between different"):
         assert len(from_tables(**options_from_toml_table(table, tmp_path)).environments) == 4

@@ -11,11 +11,12 @@ from graphshift.cli.bench import bench
 from graphshift.cli.compare import compare
 from graphshift.cli.data import data_app
 from graphshift.cli.fit import fit
+from graphshift.cli.init import init
 from graphshift.cli.options import fail
 from graphshift.cli.recommend import recommend
 from graphshift.cli.reproduce import reproduce
 from graphshift.cli.show import demo, toy
-from graphshift.cli.use import init, predict, score
+from graphshift.cli.use import predict, score
 
 app = typer.Typer(
     name="graphshift",

@@ -1,4 +1,4 @@
-"""``graphshift score`` and ``predict`` use a saved model; ``graphshift init`` starts with tables of your own."""
+"""``graphshift score`` and ``predict`` use a saved model."""
 
 import json
 from pathlib import Path
@@ -182,22 +182,3 @@ def _show(
         ]
         heads = ["environment", "class", "precision (%)", "recall (%)", "F1 (%)", "nodes", "predicted"]
         print_table("By class", heads, rows, note=note)
-
-
-def init(
-    nodes: Annotated[Path, Argument(metavar="NODES", help="your table of nodes, CSV or Parquet")],
-    edges: Annotated[Path, Argument(metavar="EDGES", help="your table of edges, CSV or Parquet")],
-    out: Annotated[Path, Option(metavar="FILE.toml", help="the file to write")] = Path("my.toml"),
-    separator: Annotated[str, Option(metavar="C", help="between the fields of a CSV file")] = ",",
-    force: Force = False,
-) -> None:
-    """Guess the columns of your tables and write a commented TOML file for `graphshift fit`."""
-    from graphshift.core.storage import write_text
-    from graphshift.datasets.tables.describe import describe_tables
-
-    refuse_existing(out, force)
-    text = describe_tables(nodes, edges, base=out.parent, separator=separator)
-    write_text(out, text)
-    if "\nlabel = " not in text:
-        print(f"no column looks like the label: set `label` in {out}.")
-    print(f"written to {out}: check it, then run: graphshift fit {out}")

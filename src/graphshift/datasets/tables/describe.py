@@ -2,9 +2,10 @@
 
 import json
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,38 +13,62 @@ import pandas as pd
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.metrics import METRICS
 from graphshift.datasets.tables.files import Source, Table, is_number, plain_text, read_table, shown
+from graphshift.datasets.tables.guess import (
+    Roles,
+    as_classes,
+    guess_cuts,
+    guess_environments,
+    guess_positive,
+    guess_roles,
+    may_have_role,
+    plain_texts,
+)
 
-_IDS = ("id", "node", "node_id", "nodeid", "name", "key", "user", "user_id", "account", "uid")
-_ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("id1", "id2"), ("head", "tail"))
-_WEIGHTS = ("weight", "w", "strength", "count")
-_LABELS = ("label", "y", "class", "target", "outcome", "category", "gender")
-_ENVIRONMENTS = "environment env domain country region site school hospital city language group split"
-_TIMES = ("year", "time", "date", "timestamp", "step", "month", "day", "period", "created")
-_MOST = 50  # more distinct values than this are no environments
-
-
-class _Guess(NamedTuple):
-    id: str
-    source: str
-    target: str
-    weight: str | None
-    label: str | None
-    environments: str | None
-    time: str | None
+_ROWS = 2000  # of a wide table are looked at in all columns
+_WIDE = 200  # columns
+_LINES = 40  # columns with a line of their own
 
 
-def describe_tables(nodes: Source, edges: Source, *, base: str | Path | None = None, separator: str = ",") -> str:
-    """Guesses the roles of the columns of two tables and writes a commented TOML file for ``graphshift fit``.
+def describe_tables(
+    nodes: Source,
+    edges: Source,
+    *,
+    base: str | Path | None = None,
+    separator: str = ",",
+    encoding: str | None = None,
+    label: str | None = None,
+    environments: str | None = None,
+    time: str | None = None,
+    positive: str | None = None,
+) -> str:
+    """Guesses the roles of the columns of two tables and writes a commented TOML file for graphshift's commands.
 
-    Paths are made relative to ``base``, the folder that the TOML will be in; None leaves them as given.
+    Args:
+        nodes, edges: paths of the tables.
+        base: the folder that the TOML will be in; paths are made relative to it. None leaves them as given.
+        separator, encoding: of the CSV files, as in :func:`~graphshift.datasets.own.from_tables`.
+        label, environments, time: columns with these roles; None guesses.
+        positive: the label of class 1; None guesses, if there are two labels.
     """
-    node_table = read_table(nodes, "node", separator=separator)
-    edge_table = read_table(edges, "edge", separator=separator)
-    guess = _guess(node_table, edge_table)
-    if guess.environments:  # names stay as they are written: 007 is not 7
-        node_table = read_table(nodes, "node", text=[guess.environments], separator=separator)
+    reading: dict[str, Any] = {"separator": separator, "encoding": encoding}
+    start = read_table(nodes, "node", rows=_ROWS, **reading)
+    edge_table = read_table(edges, "edge", **reading)
+    asked = {"label": label, "environments": environments, "time": time}
+    narrow = len(start.frame.columns) <= _WIDE
+    wanted = None if narrow else [*may_have_role(start.frame), *(name for name in asked.values() if name)]
+    node_table = start if len(start.frame) < _ROWS else read_table(nodes, "node", columns=wanted, **reading)
+    roles, unknown = guess_roles(node_table, edge_table, asked)
+    # Names stay as they are written: 007 is not 7.
+    kept = [name for name in (roles.environments, roles.label) if name]
+    if any(is_number(node_table.frame[name]) for name in kept):
+        texts = read_table(nodes, "node", columns=kept, text=kept, **reading).frame
+        node_table = Table(node_table.where, node_table.frame.assign(**{name: texts[name] for name in kept}))
+    seen = node_table if narrow else start
+    looked_at = "" if narrow else f"; the first {len(start.frame):,} are looked at in all columns"
     lines = [
-        "# graphshift: what to learn from which tables. Check the guesses, then run: graphshift fit THIS_FILE",
+        "# graphshift: what to learn from which tables. Check the guesses, then run",
+        "#   graphshift recommend THIS_FILE    # which method, measured on your data",
+        "#   graphshift fit THIS_FILE          # train the method below",
         "",
         'method = "eerm"    # or "erm", the baseline; any other option of `graphshift fit` can be set here',
         "seed = 0",
@@ -51,171 +76,163 @@ def describe_tables(nodes: Source, edges: Source, *, base: str | Path | None = N
         "[data]",
         f"nodes = {_toml(_relative(nodes, base))}    # paths are relative to this file",
         f"edges = {_toml(_relative(edges, base))}",
-        *([] if separator == "," else [f"separator = {_toml(separator)}"]),
+        *_reading_lines(start, edge_table, reading),
         "",
-        f"# The node table has {len(node_table.frame)} rows:",
-        *_columns(node_table),
-        f"# The edge table has {len(edge_table.frame)} rows:",
-        *_columns(edge_table),
+        f"# The node table has {len(node_table.frame):,} rows{looked_at}:",
+        *_columns(seen.frame),
+        f"# The edge table has {len(edge_table.frame):,} rows:",
+        *_columns(edge_table.frame),
         "",
-        f"id = {_toml(guess.id)}    # names each node; the edges' ends are values of it",
-        f"source = {_toml(guess.source)}",
-        f"target = {_toml(guess.target)}",
+        f"id = {_toml(roles.id)}    # names each node; the edges' ends are values of it",
+        f"source = {_toml(roles.source)}",
+        f"target = {_toml(roles.target)}",
         "undirected = true    # false if an edge goes from source to target only",
-        f"weight = {_toml(guess.weight)}"
-        if guess.weight
+        f"weight = {_toml(roles.weight)}"
+        if roles.weight
         else '# weight = "…"    # a column of the edge table, above 0',
         "",
-        *_label_lines(node_table, guess),
+        *_label_lines(node_table, roles, positive),
         "",
-        *_split_lines(node_table, guess),
+        *_split_lines(node_table, roles),
         "",
-        "# Columns to learn from. All that have no other role, unless you list them:",
-        f"# features = {_toml(_features(node_table, guess))}",
+        *_feature_lines(start.frame, roles),
         "# categorical = []    # columns of numbers that are codes: one 0/1 feature for each value",
         '# missing = []    # words that mean missing beside an empty field, as in ["unknown"]',
-        '# unknown_ids = "drop"    # leave out edges to nodes that the node table does not have',
+        'unknown_ids = "drop"'
+        + f"    # {unknown:,} edges name nodes that the node table does not have; they are left out"
+        if unknown
+        else '# unknown_ids = "drop"    # leave out edges to nodes that the node table does not have',
     ]
     return "\n".join(lines) + "\n"
 
 
-def _guess(nodes: Table, edges: Table) -> _Guess:
-    source, target = _ends(edges)
-    identity = _identity(nodes, edges, source, target)
-    rest = [name for name in nodes.frame.columns if name != identity]
-    time = _named(nodes, rest, _TIMES, _is_time)
-    label = _named(nodes, [name for name in rest if name != time], _LABELS, lambda column: column.nunique() > 1)
-    rest = [name for name in rest if name not in (label, time)]
-    environments = _named(nodes, rest, _ENVIRONMENTS.split(), lambda column: 2 <= column.nunique() <= _MOST)
-    weights = [name for name in edges.frame.columns if name not in (source, target)]
-    weight = _named(edges, weights, _WEIGHTS, lambda column: is_number(column) and bool((column > 0).all()))
-    return _Guess(identity, source, target, weight, label, environments, None if environments else time)
-
-
-def _named(table: Table, columns: list[str], names: Sequence[str], fits: Any) -> str | None:
-    """The first column that is called by one of the names, or whose name holds one as a word, and that fits."""
-    for exact in (True, False):
-        for name in names:
-            for column in columns:
-                words = column.lower().replace("-", "_").replace(" ", "_")
-                called = words == name if exact else name in words.split("_")
-                if called and fits(table.frame[column]):
-                    return column
-    return None
-
-
-def _ends(edges: Table) -> tuple[str, str]:
-    lower = {name.lower(): name for name in edges.frame.columns}
-    for source, target in _ENDS:
-        if source in lower and target in lower:
-            return lower[source], lower[target]
-    if len(edges.frame.columns) < 2:
-        raise GraphshiftError(f"{edges.where}: there are fewer than two columns; expected the two ends of the edges.")
-    return edges.frame.columns[0], edges.frame.columns[1]
-
-
-def _identity(nodes: Table, edges: Table, source: str, target: str) -> str:
-    """The column of distinct values that has most of the edges' ends."""
-    ends = {plain_text(value) for name in (source, target) for value in edges.frame[name].iloc[:10_000].dropna()}
-    best, most = None, -1.0
-    for name in nodes.frame.columns:
-        column = nodes.frame[name]
-        if column.isna().any() or not column.is_unique:
-            continue
-        found = len(ends & {plain_text(value) for value in column}) + 0.5 * (name.lower() in _IDS)
-        if found > most:
-            best, most = name, found
-    if best is None:
-        raise GraphshiftError(
-            f"{nodes.where}: no column has a value of its own in every row, so none can be the nodes' ids; add one."
-        )
-    return best
-
-
-def _columns(table: Table) -> list[str]:
+def _reading_lines(nodes: Table, edges: Table, asked: dict[str, Any]) -> list[str]:
+    """Options that say how the files are read, where the usual ones do not fit both."""
     lines = []
-    for name in table.frame.columns:
-        column = table.frame[name]
-        kind = "numbers" if is_number(column) else "text"
-        examples = ", ".join(shown(value) for value in column.dropna().unique()[:3])
-        missing = f", {int(column.isna().sum())} missing" if column.isna().any() else ""
-        lines.append(_comment(f"  {name}: {kind}, {column.nunique()} distinct{missing}, such as {examples}"))
+    for option, usual in (("separator", ","), ("encoding", None)):
+        found = {table.found[option][0] for table in (nodes, edges) if option in table.found}
+        same = len(found) == 1 and all(option in table.found for table in (nodes, edges))
+        value = found.pop() if same else asked[option]
+        lines += [] if value == usual else [f"{option} = {_toml(value)}"]
     return lines
 
 
-def _label_lines(nodes: Table, guess: _Guess) -> list[str]:
-    if guess.label is None:
+def _columns(frame: pd.DataFrame) -> list[str]:
+    if len(frame.columns) <= _LINES:
+        return [_comment(f"  {name}: {_kind(frame[name])}{_values(frame[name])}") for name in frame.columns]
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name in frame.columns:
+        stem = re.sub(r"\d+$", "", name)
+        groups.setdefault((stem, _kind(frame[name])), []).append(name)
+    if len(groups) > _LINES:  # no common beginnings: by kind alone
+        merged: dict[tuple[str, str], list[str]] = {}
+        for (_, kind), names in groups.items():
+            merged.setdefault(("", kind), []).extend(names)
+        groups = merged
+    return [_comment(_group_line(frame, kind, names)) for (_, kind), names in groups.items()]
+
+
+def _group_line(frame: pd.DataFrame, kind: str, names: list[str]) -> str:
+    if len(names) == 1:
+        return f"  {names[0]}: {kind}{_values(frame[names[0]])}"
+    return f"  {names[0]} … {names[-1]} ({len(names):,} columns): {kind}"
+
+
+def _kind(column: pd.Series) -> str:
+    if not is_number(column):
+        return "text"
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    known = values[~np.isnan(values)]
+    if bool(((known == 0) | (known == 1)).all()):
+        return "numbers 0 and 1"
+    return "whole numbers" if bool((known % 1 == 0).all()) else "numbers"
+
+
+def _values(column: pd.Series) -> str:
+    some = column.dropna().iloc[:_ROWS].unique()
+    examples = ", ".join(shown(value) for value in some[:3])
+    missing = f", {int(column.isna().sum())} missing" if column.isna().any() else ""
+    return f", {column.nunique()} distinct{missing}, such as {examples}"
+
+
+def _label_lines(nodes: Table, roles: Roles, positive: str | None) -> list[str]:
+    if roles.label is None:
+        if positive is not None:
+            raise GraphshiftError("--positive needs a label, and no column looks like it; name it by --label.")
         line = "# What to predict: no column looks like it. Name one; nodes without a value are unlabelled."
         return [line, '# label = "…"']
-    count, names = nodes.frame[guess.label].nunique(), list(METRICS)
-    return [
-        _comment(f" What to predict ({count} distinct values); nodes without a value stay in the graph, unlabelled."),
-        f"label = {_toml(guess.label)}",
-        '# task = "multiclass"    # or "binary", "regression"; decided by the labels unless given',
-        _comment(f' metric = "{names[0]}"    # or {", ".join(names[1:])}; each fits some tasks'),
+    column, names = nodes.frame[roles.label], list(METRICS)
+    count = column.nunique()
+    unlabelled = int(column.isna().sum())
+    kinds = '# task = "multiclass"    # or "binary", "regression"; decided by the labels unless given'
+    lines = [
+        _comment(f" What to predict: {count:,} distinct values; {unlabelled:,} nodes have none."),
+        "# Nodes without a value stay in the graph, unlabelled.",
+        f"label = {_toml(roles.label)}",
     ]
+    chosen = positive if positive is not None else guess_positive(column)
+    if positive is not None and (count != 2 or positive not in set(plain_texts(column))):
+        found = ", ".join(shown(plain_text(value)) for value in column.dropna().unique()[:10])
+        raise GraphshiftError(
+            f"{nodes.where}: --positive is {positive!r}; expected one of two labels, and column {roles.label!r} has "
+            f"{found}."
+        )
+    if chosen is not None:
+        share = float((plain_texts(column.dropna()) == chosen).mean())
+        reason = f"    # class 1: {100 * share:.1f} % of the labels"
+        lines += ['task = "binary"', f"positive = {_toml(chosen)}{reason}"]
+    else:
+        lines.append(kinds)
+    return [*lines, _comment(f' metric = "{names[0]}"    # or {", ".join(names[1:])}; each fits some tasks')]
 
 
-def _split_lines(nodes: Table, guess: _Guess) -> list[str]:
-    if guess.environments is not None:
-        counts = nodes.frame[guess.environments].map(plain_text, na_action="ignore").value_counts()
-        names, rest = list(counts.index), 2 if len(counts) > 2 else 1
-        sizes = ", ".join(f"{shown(name)} ({count} nodes)" for name, count in counts.items())
+def _split_lines(nodes: Table, roles: Roles) -> list[str]:
+    labels = None if roles.label is None else nodes.frame[roles.label]
+    if roles.environments is not None:
+        values = plain_texts(nodes.frame[roles.environments])
+        found = guess_environments(values, None if labels is None else as_classes(labels))
+        sizes = ", ".join(f"{shown(name)} ({count:,} nodes)" for name, count in values.value_counts().items())
         return [
             _comment(f" Each value is an environment: {sizes}"),
-            "# The largest is proposed to train, the next to validate, the others to test. Several may train.",
-            f"environments = {_toml(guess.environments)}",
-            f"train = {_toml(names[:1])}",
-            f"val = {_toml(names[1:rest])}",
-            f"tests = {_toml(names[rest:])}",
+            "# Proposed: the largest train, the next one validates, the others test; those without any label are",
+            "# unlabelled: they are predicted. Change the roles as you like; tests and unlabelled may be empty.",
+            f"environments = {_toml(roles.environments)}",
+            *(f"{role} = {_toml(found[role])}" for role in ("train", "val", "tests", "unlabelled")),
         ]
-    if guess.time is not None:
-        cuts = _cuts(nodes.frame[guess.time])
+    if roles.time is not None:
+        cuts = guess_cuts(nodes.frame[roles.time], labels)
         return [
             "# Periods of time; a cut is the last time of its period. An environment's graph holds all nodes up to",
             "# its cut, and the nodes of its period count. Proposed: half of the nodes train, the rest is later.",
-            f"time = {_toml(guess.time)}",
-            f"train_until = {_toml(cuts[0])}",
-            f"val_until = {_toml(cuts[1])}",
-            f"test_until = {_toml(cuts[2:])}",
+            "# What is after the last label is a target: it is predicted.",
+            f"time = {_toml(roles.time)}",
+            *(f"{option} = {_toml(value)}" for option, value in cuts.items() if value is not None),
         ]
     return [
         "# How the nodes are split: no column looks like it. Name one, in one of these two ways:",
         '# environments = "…"    # a column such as a country',
-        "# train = []    # its values that train, validate and test",
+        "# train = []    # its values that train, validate, test, and are to be predicted",
         "# val = []",
         "# tests = []",
+        "# unlabelled = []",
         '# time = "…"    # a column such as a year',
         "# train_until = 2010    # the last time that trains, and so on",
         "# val_until = 2012",
         "# test_until = [2014, 2016]",
+        "# target_until = []",
     ]
 
 
-def _is_time(column: pd.Series) -> bool:
-    known = column.dropna()
-    if known.nunique() < 4:
-        return False
-    if is_number(known):
-        return bool(np.isfinite(known.astype(float)).all())
-    return bool(pd.to_datetime(known, format="ISO8601", errors="coerce", utc=True).notna().all())
-
-
-def _cuts(column: pd.Series) -> list[Any]:
-    """Cuts at shares of the nodes, increasing; the last is the end."""
-    known = column.dropna().sort_values(ignore_index=True)
-    distinct = known.drop_duplicates().tolist()
-    cuts: list[Any] = []
-    for share in (0.5, 0.65, 0.8, 0.9):
-        place = distinct.index(known.iloc[int(share * (len(known) - 1))])
-        # Every cut after this one needs a later time of its own.
-        place = max(place, distinct.index(cuts[-1]) + 1 if cuts else 0)
-        cuts.append(distinct[min(place, len(distinct) - 4 + len(cuts))])
-    return [*dict.fromkeys([*cuts[:3], distinct[-1]])]
-
-
-def _features(nodes: Table, guess: _Guess) -> list[str]:
-    return [name for name in nodes.frame.columns if name not in (guess.id, guess.label, guess.environments, guess.time)]
+def _feature_lines(frame: pd.DataFrame, roles: Roles) -> list[str]:
+    taken = (roles.id, roles.label, roles.environments, roles.time)
+    names = [name for name in frame.columns if name not in taken]
+    if len(names) > _LINES:
+        line = f"# Columns to learn from: all {len(names):,} that have no other role, unless you list them:"
+        return [line, "# features = []"]
+    return [
+        "# Columns to learn from. All that have no other role, unless you list them:",
+        f"# features = {_toml(names)}",
+    ]
 
 
 def _relative(source: Source, base: str | Path | None) -> str:
@@ -227,6 +244,9 @@ def _relative(source: Source, base: str | Path | None) -> str:
 
 def _toml(value: Any) -> str:
     """A value as TOML writes it; JSON's strings and lists are TOML's, but for one character."""
+    if not isinstance(value, str) and isinstance(value, Iterable):
+        return f"[{', '.join(map(_toml, value))}]"
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, pd.Timestamp):
         value = value.date().isoformat()
     if isinstance(value, float) and value.is_integer():

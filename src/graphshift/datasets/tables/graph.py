@@ -74,7 +74,7 @@ def read_edges(edges: Table, ids: pd.Index, nodes_where: str, layout: Layout, un
     source, target, weight = layout.source, layout.target, layout.weight
     hint = "Are the two tables swapped?" if {"id", "label"} & set(edges.frame.columns) else ""
     ends = [
-        _matched(edges, ids, edges.column(name, f"the edges' ends (option {option})", hint))
+        matched(edges, ids, edges.column(name, f"the edges' ends (option {option})", hint))
         for option, name in (("source", source), ("target", target))
     ]
     pairs = np.stack(ends)
@@ -162,7 +162,7 @@ def _keys(table: Table, column: pd.Series) -> pd.Index:
     return pd.Index(column)
 
 
-def _matched(edges: Table, ids: pd.Index, column: pd.Series) -> NDArray[np.int64]:
+def matched(edges: Table, ids: pd.Index, column: pd.Series) -> NDArray[np.int64]:
     """The node number of every id, -1 for those that are not there."""
     keys = _keys(edges, column)
     numeric = [pd.api.types.is_numeric_dtype(index.dtype) for index in (ids, keys)]

@@ -1,0 +1,251 @@
+"""What the columns of two tables are, guessed from their names, their values and the edges between their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.datasets.tables.files import Table, is_number, numbers_or_text, plain_text
+from graphshift.datasets.tables.graph import matched
+from graphshift.datasets.tables.labels import MOST_CLASSES
+
+_IDS = ("id", "node", "node_id", "nodeid", "name", "key", "user", "user_id", "account", "uid")
+_ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("id1", "id2"), ("head", "tail"))
+_WEIGHTS = ("weight", "w", "strength", "count")
+_LABELS = ("label", "y", "class", "target", "outcome", "category", "gender", "fraud", "churn", "topic", "subject")
+_ENVIRONMENTS: tuple[str, ...] = ("environment", "env", "domain", "country", "region", "site", "school", "hospital")
+_ENVIRONMENTS += ("city", "language", "university", "source", "dataset", "network", "group", "split")
+_TIMES = ("year", "time", "date", "timestamp", "step", "month", "day", "period", "created")
+_POSITIVE = ("1", "yes", "true", "y", "t", "fraud", "positive", "pos", "spam", "bad", "illicit", "churned")
+_SPLITS = {
+    "train": ("train", "training"),
+    "val": ("val", "valid", "validation", "dev"),
+    "tests": ("test", "tests", "testing"),
+    "unlabelled": ("target", "predict", "unlabelled", "unlabeled"),
+}
+_MOST = 50  # more distinct values than this are no environments
+_INSIDE = 0.99  # so many edges must join equal values of a column before it is taken for the environments unasked
+_CHANCE = 0.9  # and fewer than so many would by chance
+_EDGES = 100_000  # are looked at
+_TRIED = 200  # columns
+
+
+class Roles(NamedTuple):
+    """The columns that have a role; None where no column looks like it."""
+
+    id: str
+    source: str
+    target: str
+    weight: str | None
+    label: str | None
+    environments: str | None
+    time: str | None
+
+
+def guess_roles(nodes: Table, edges: Table, asked: Mapping[str, str | None]) -> tuple[Roles, int]:
+    """Guesses the roles of columns.
+
+    Args:
+        nodes: the node table, with all columns that may have a role.
+        edges: the edge table.
+        asked: the columns that the user has named: ``label``, ``environments``, ``time``, or None.
+
+    Returns:
+        The roles, and how many edges have an end that is not among the nodes; 0 if all have, which is another mistake.
+    """
+    for role in ("label", "environments", "time"):
+        if asked.get(role) is not None:
+            nodes.column(str(asked[role]), f"--{role}")
+    if asked.get("label") is not None and not _varies(nodes.frame[asked["label"]]):
+        raise GraphshiftError(f"{nodes.where}: column {asked['label']!r} has fewer than two values; it is no label.")
+    if asked.get("environments") is not None and asked.get("time") is not None:
+        raise GraphshiftError("--environments and --time are both given; the nodes are split by one of them.")
+    source, target = _ends(edges)
+    identity = _identity(nodes, edges, source, target)
+    ends = Table(edges.where, edges.frame[[source, target]].dropna())
+    pairs = np.stack([matched(ends, pd.Index(nodes.frame[identity]), ends.frame[name]) for name in (source, target)])
+    unknown = (pairs < 0).any(axis=0)
+    rest = [name for name in nodes.frame.columns if name not in (identity, *asked.values())]
+    time = asked.get("time") or _named(nodes, rest, _TIMES, _is_time)
+    label = asked.get("label") or _named(nodes, [n for n in rest if n != time], _LABELS, _varies)
+    environments = asked.get("environments")
+    if environments is None and asked.get("time") is None:
+        rest = [name for name in rest if name not in (label, time)]
+        named = _named(nodes, rest, _ENVIRONMENTS, _is_environment)
+        environments = _uncrossed(nodes, pairs[:, ~unknown], rest, named) or named
+    weights = [name for name in edges.frame.columns if name not in (source, target)]
+    weight = _named(edges, weights, _WEIGHTS, lambda column: is_number(column) and bool((column > 0).all()))
+    roles = Roles(identity, source, target, weight, label, environments, None if environments else time)
+    return roles, 0 if unknown.all() else int(unknown.sum())
+
+
+def may_have_role(sample: pd.DataFrame) -> list[str]:
+    """The columns of a wide table that must be looked at in full: words, ids, and those with a telling name."""
+    known = {*_IDS, *_LABELS, *_ENVIRONMENTS, *_TIMES}
+    return [
+        name
+        for name, column in sample.items()
+        if known & {name.lower(), *_words(name)} or column.dtype.kind not in "iufb" or column.is_unique
+    ]
+
+
+def plain_texts(column: pd.Series) -> pd.Series:
+    """:func:`plain_text` of every value that is not missing."""
+    codes, values = pd.factorize(column)
+    texts = np.array([*map(plain_text, values), None], dtype=object)
+    return pd.Series(texts[codes], index=column.index, name=column.name, dtype=object)
+
+
+def as_classes(labels: pd.Series) -> pd.Series:
+    """Labels as text; quantities, which are no classes, all alike."""
+    column = numbers_or_text(labels)
+    distinct = pd.Series(column.dropna().unique())
+    quantities = is_number(column) and (len(distinct) > MOST_CLASSES or bool((distinct.astype(float) % 1 != 0).any()))
+    texts = plain_texts(column)
+    return texts.where(texts.isna(), "a quantity") if quantities else texts
+
+
+def guess_environments(values: pd.Series, labels: pd.Series | None) -> dict[str, list[str]]:
+    """The roles of environments: ``train``, ``val``, ``tests`` and ``unlabelled``, each with its values.
+
+    Values called ``train``, ``test`` and the like have the role that they say. Else values without any label are
+    unlabelled. Of the others the largest train, until half of the labelled nodes do and every class is among them; the
+    next one validates, and the rest test. If only two have labels, the second validates where there is something
+    unlabelled to predict, and tests where there is not.
+
+    Args:
+        values: of the column of environments, as text; missing ones are in no environment.
+        labels: of the same nodes; None if not known: then all count as labelled.
+    """
+    known = values.dropna()
+    sizes = known.value_counts()
+    by_name = {role: [v for v in sizes.index if v.lower() in names] for role, names in _SPLITS.items()}
+    if sum(map(len, by_name.values())) == len(sizes) and by_name["train"]:
+        return by_name
+    labelled = sizes if labels is None else known[labels.reindex(known.index).notna()].value_counts()
+    order = list(labelled.index)
+    unlabelled = [value for value in sizes.index if value not in labelled.index]
+    classes = {} if labels is None else {v: set(labels[values == v].dropna()) for v in order}
+    needed: set[str] = set().union(*classes.values())
+    held: set[str] = set()
+    most = max(1, len(order) - 2)
+    count, nodes = 0, 0
+    while count < len(order) and (count == 0 or nodes < labelled.sum() / 2 or held != needed):
+        if count >= most and held == needed:
+            break
+        nodes, held = nodes + int(labelled.iloc[count]), held | classes.get(order[count], set())
+        count += 1
+    train, rest = order[:count], order[count:]
+    validates = 1 if len(rest) > 1 or unlabelled else 0
+    return {"train": train, "val": rest[:validates], "tests": rest[validates:], "unlabelled": unlabelled}
+
+
+def guess_positive(labels: pd.Series) -> str | None:
+    """Of two labels the one that is called 1, yes, true, fraud or the like, else the rarer one; None if not two."""
+    counts = plain_texts(labels).value_counts()
+    if len(counts) != 2:
+        return None
+    called = [name for name in counts.index if name.lower() in _POSITIVE]
+    return str(called[0] if len(called) == 1 else counts.index[-1])
+
+
+def guess_cuts(times: pd.Series, labels: pd.Series | None) -> dict[str, Any]:
+    """``train_until``, ``val_until``, ``test_until`` and ``target_until`` by shares of the labelled nodes."""
+    labelled = (times if labels is None else times[labels.notna()]).dropna().sort_values(ignore_index=True)
+    distinct = labelled.drop_duplicates().tolist()
+    cuts: list[Any] = []
+    for share in (0.5, 0.65, 0.8, 0.9):
+        place = distinct.index(labelled.iloc[int(share * (len(labelled) - 1))])
+        # Every cut after this one needs a later time of its own.
+        place = max(place, distinct.index(cuts[-1]) + 1 if cuts else 0)
+        cuts.append(distinct[max(0, min(place, len(distinct) - 4 + len(cuts)))])
+    cuts = list(dict.fromkeys([*cuts[:3], distinct[-1]]))
+    last = times.dropna().max()
+    until = {"train_until": cuts[0], "val_until": cuts[1] if len(cuts) > 1 else None, "test_until": cuts[2:]}
+    return until | {"target_until": [last] if last > distinct[-1] else []}
+
+
+def _named(table: Table, columns: list[str], names: Sequence[str], fits: Callable[[pd.Series], bool]) -> str | None:
+    """The first column that is called by one of the names, or whose name holds one as a word, and that fits."""
+    called: tuple[Callable[[str, str], bool], ...] = (
+        lambda column, name: column.lower() == name,
+        lambda column, name: name in _words(column),
+    )
+    for is_called in called:
+        for name in names:
+            for column in columns:
+                if is_called(column, name) and fits(table.frame[column]):
+                    return column
+    return None
+
+
+def _words(name: str) -> list[str]:
+    return name.lower().replace("-", "_").replace(" ", "_").split("_")
+
+
+def _varies(column: pd.Series) -> bool:
+    return bool(column.nunique() > 1)
+
+
+def _is_environment(column: pd.Series) -> bool:
+    return 2 <= column.nunique() <= _MOST
+
+
+def _is_time(column: pd.Series) -> bool:
+    known = column.dropna()
+    if known.nunique() < 4:
+        return False
+    if is_number(known):
+        return bool(np.isfinite(known.astype(float)).all())
+    return bool(pd.to_datetime(known, format="ISO8601", errors="coerce", utc=True).notna().all())
+
+
+def _ends(edges: Table) -> tuple[str, str]:
+    lower = {name.lower(): name for name in edges.frame.columns}
+    for source, target in _ENDS:
+        if source in lower and target in lower:
+            return lower[source], lower[target]
+    if len(edges.frame.columns) < 2:
+        raise GraphshiftError(f"{edges.where}: there are fewer than two columns; expected the two ends of the edges.")
+    return edges.frame.columns[0], edges.frame.columns[1]
+
+
+def _identity(nodes: Table, edges: Table, source: str, target: str) -> str:
+    """The column of distinct values that has most of the edges' ends."""
+    ends = {plain_text(value) for name in (source, target) for value in edges.frame[name].iloc[:10_000].dropna()}
+    best, most = None, -1.0
+    for name in nodes.frame.columns:
+        column = nodes.frame[name]
+        if column.isna().any() or not column.is_unique:
+            continue
+        if is_number(column) and bool((column.iloc[:1000].astype(float) % 1 != 0).any()):
+            continue  # fractions name nothing
+        inside = column.isin([float(e) for e in ends if e.lstrip("-").isdigit()] if is_number(column) else list(ends))
+        found = int(inside.sum()) + 0.5 * (name.lower() in _IDS)
+        if found > most:
+            best, most = name, found
+    if best is None:
+        raise GraphshiftError(
+            f"{nodes.where}: no column has a value of its own in every row, so none can be the nodes' ids; add one."
+        )
+    return best
+
+
+def _uncrossed(nodes: Table, pairs: NDArray[np.int64], columns: list[str], named: str | None) -> str | None:
+    """The column whose values (nearly) no edge crosses; of several ``named``, else the one with the finest parts."""
+    tried = [name for name in columns if _is_environment(nodes.frame[name])] if len(columns) <= _TRIED else []
+    one, other = pairs[:, pairs[0] != pairs[1]][:, :: max(1, pairs.shape[1] // _EDGES)]
+    found: dict[str, float] = {}
+    for name in tried if len(one) else []:
+        codes = pd.factorize(nodes.frame[name])[0]
+        inside = float(((codes[one] == codes[other]) & (codes[one] >= 0)).mean())
+        shares = [np.bincount(codes[side] + 1, minlength=_MOST + 1) / len(side) for side in (one, other)]
+        chance = float((shares[0] * shares[1]).sum())
+        if inside >= _INSIDE and chance < _CHANCE:
+            found[name] = chance
+    return named if named in found else min(found, key=found.__getitem__, default=None)
