@@ -10,7 +10,9 @@ import torch
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.extras import require_extra
-from graphshift.lab.toy.toy import Reading, ToyCase, ToyResult, eerm_optimum, erm_optimum, proposition_1
+from graphshift.lab.toy.closed import eerm_optimum, erm_optimum, proposition_1
+from graphshift.lab.toy.process import Reading
+from graphshift.lab.toy.toy import ToyCase, ToyResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +33,7 @@ def draw_toy(
     """Draw the mean of the risks and their variance over (θ₁, θ₂), side by side, with their minimisers.
 
     Args:
-        result: from ``run_toy``; the surfaces are those of its first repeat.
+        result: from ``run_toy``; the surfaces are those of its first repeat, without a spread of E[x¹²].
         path: the file to write: .png, .svg or .pdf.
         reading: which reading of Section 3.1 to draw.
         sigma: which of the result's σ to draw; the middle one if not given.
@@ -95,7 +97,9 @@ def draw_toy(
 
 
 def _choose(result: ToyResult, reading: Reading, sigma: float | None) -> ToyCase:
-    cases = [case for case in result.cases if case.reading == reading]
+    if all(case.spread for case in result.cases):
+        raise GraphshiftError("the figure shows Section 3.1's process; run_toy needs 0 among its spreads for it.")
+    cases = [case for case in result.cases if case.reading == reading and not case.spread]
     if not cases:
         raise GraphshiftError(
             f"reading is {reading!r}; expected one of {', '.join(sorted({case.reading for case in result.cases}))}."

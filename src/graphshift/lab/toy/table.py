@@ -25,7 +25,7 @@ def toy_table(result: ToyResult, *, long: bool = True) -> tuple[list[str], list[
 
 def _cells(row: Mapping[str, Any]) -> dict[str, str]:
     return {
-        "reading": row["reading"],
+        "reading": row["reading"] + (f", E[x¹²] ± {row['spread']:g}" if row["spread"] else ""),
         "σ": f"{row['sigma']:g}",
         "objective": row["objective"] + (f" β={row['beta']:g}" if row["beta"] else ""),
         "start": _theta(row, "start_") if row["objective"] == "variance" else "",
