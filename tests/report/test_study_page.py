@@ -186,7 +186,7 @@ def test_plan_settings_and_provenance_are_shown(root: Element) -> None:
     assert facts["Metric"] == "accuracy (%); higher is better"
     assert facts["Arms"] == "ERM; EERM random (against ERM)"
     assert facts["Test environments"] == "2: T1, T2"
-    assert facts["Seeds"] == "2: 0, 1"
+    assert facts["Seeds"] == "3: 0, 1, 2"
     assert facts["Tuning"].startswith("3 trials of tuning for each arm")
     runs = everything().summary.counts["run"].done
     assert facts["Fits"] == f"12 trials, {runs} final runs, 2 in-domain limits; 0 failed"
@@ -263,7 +263,7 @@ def test_names_cannot_break_the_page(tmp_path: Path) -> None:
     html = study_page(Study(plan, records, summary), tmp_path)
     root = check_page(html)
     assert "<i>" not in html
-    assert NASTY in [name.text for name in section(root, "Findings").all("b")]
+    assert NASTY in [name.text for name in section(root, "Scores").all("b")]
     assert next(root.all("h1")).text == f"{NASTY}: 2 arms compared"
     assert any(NASTY in text.text for text in root.all("text"))
     by_caption = {next(table.all("caption")).text: table for table in root.all("table")}
