@@ -27,6 +27,8 @@ TINY = (
     "nodes=60",
     "-o",
     "environments=4",
+    "--methods",
+    "erm,eerm",
     "--explorers",
     "random",
     "--backbones",
@@ -93,7 +95,9 @@ def test_a_study_is_printed_and_written(graphshift: Any, tmp_path: Path) -> None
         assert f"{100 * arm['mean_test']['mean']:.1f} ± {100 * arm['mean_test']['std']:.1f}" in line
         assert line in (tmp_path / "s" / "table.txt").read_text()
     assert len(summary["findings"]) == 2
-    assert all(finding["text"] in answer.out for finding in summary["findings"])
+    assert all(finding["text"] in (tmp_path / "s" / "table.txt").read_text() for finding in summary["findings"])
+    assert "Take more seeds to compare." in answer.out  # one paragraph, one table
+    assert answer.out.count("┏") == 1
     assert str(tmp_path / "s" / "report.html") in answer.out
     assert summary["provenance"][0]["command"].endswith("--out s")
     again = graphshift(*TINY, "--out", tmp_path / "s", "--json")
@@ -149,7 +153,7 @@ def test_options_make_the_plan(planned: Callable[..., Plan]) -> None:
     shared = ("epochs=100", "layers=3", "views=4", "explorer_lr=0.5")
     plan = planned(
         "planted",
-        *("--backbones", "gcn,gat", "--explorers", "reinforce, gradient", "--seeds", 20, "--data-seeds", 3),
+        *("--methods", "erm,eerm", "--backbones", "gcn,gat", "--explorers", "reinforce, gradient", "--seeds", 20, "--data-seeds", 3),
         *("--selections", "val,oracle", "--option", "nodes=500", "--no-in-domain"),
         *(word for setting in shared for word in ("--set", setting)),
     )
@@ -174,7 +178,7 @@ def test_a_toml_file_gives_data_and_shared_settings(tmp_path: Path, planned: Cal
     (tmp_path / "fit.toml").write_text(
         'dataset = "planted"\nmethod = "erm"\nseed = 3\nhidden = 4\nbeta = 2.0\n[options]\nnodes = 60\n'
     )
-    plan = planned(tmp_path / "fit.toml", "--set", "hidden=5", "-o", "degree=4.0")
+    plan = planned(tmp_path / "fit.toml", "--methods", "erm,eerm", "--set", "hidden=5", "-o", "degree=4.0")
     assert (plan.dataset, plan.options) == ("planted", {"nodes": 60, "degree": 4.0})
     assert plan.arms[0].settings == {"method": "erm", "hidden_channels": 5}
     assert plan.arms[1].settings["beta"] == 2.0
@@ -196,7 +200,7 @@ def test_settings_of_a_toml_file_that_make_arms_are_named(graphshift: Any, tmp_p
         (["--explorers", "random,gradeint"], "Did you mean 'gradient'?"),
         (["--selections", "last"], "--selections has 'last'; expected one of explored, id_val, oracle, val"),
         (["--set", "epochs"], "--set is 'epochs'; expected NAME=VALUE"),
-        (["--set", "speed=1"], "--set: speed is not a setting; expected one of hidden_channels"),
+        (["--set", "speed=1"], "--set: speed is not a setting; expected one of "),
         (["--set", "seed=1"], "--set: seed differs between arms or runs; give --seeds."),
         (["--set", "backbone=gcn"], "--set: backbone differs between arms or runs; give --backbones."),
         (["--set", "epochs=0"], "--set: epochs is 0; it should be greater than or equal to 1."),
@@ -247,24 +251,56 @@ def test_variants_are_planned(planned: Callable[..., Plan], graphshift: Any) -> 
     ("options", "expected"),
     [
         (
-            ("--explorers", "gradient,random", "--set", "explorer_options={candidates=5}"),
+            ("--explorers", "random", "--set", "explorer_options={candidates=5}"),
             "arm 'EERM random': explorer 'random' has no option 'candidates'",
         ),
         (
-            ("--explorers", "mixed", "--backbones", "gcn,mlp"),
-            "arm 'EERM mixed, mlp': explorer 'mixed' follows the risk along edges, and backbone 'mlp'",
+            ("--explorers", "mixed", "--backbones", "mlp"),
+            "arm 'EERM mixed, mlp': explorer 'mixed' follows the risk along edges, and backbone 'mlp' uses none",
         ),
         (("--explorers", "features", "--set", "explorer_options={kind=[1]}"), "explorer kind is [1]; expected one of"),
         (("--set", "epochs=x"), "--set: epochs is 'x'"),
     ],
 )
-def test_an_arm_that_would_fail_is_refused_first(
+def test_a_study_of_which_every_arm_would_fail_is_refused_first(
     options: tuple[str, ...], expected: str, graphshift: Any, tmp_path: Path
 ) -> None:
-    answer = graphshift("compare", "planted", "-o", "nodes=60", *options, "--out", tmp_path / "s")
+    answer = graphshift("compare", "planted", "-o", "nodes=60", "--methods", "eerm", *options, "--out", tmp_path / "s")
     assert answer.status == 2
     assert expected in answer.err
     assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.usefixtures("here")
+def test_an_arm_that_cannot_be_is_skipped_and_the_others_are_compared(graphshift: Any, tmp_path: Path) -> None:
+    small = ("-o", "nodes=60", "-o", "environments=3", "--seeds", 1, "--tune", 0, "--set", "epochs=2", "--no-in-domain")
+    arms = ("--methods", "erm,eerm", "--explorers", "random", "--backbones", "gcn,mlp", "--threads-per-worker", 1)
+    answer = graphshift("compare", "planted", *small, *arms, "--out", tmp_path / "s")
+    assert answer.status == 0
+    assert "Skipped: EERM random, mlp (explorer 'random' edits edges, and backbone 'mlp' uses none)." in answer.out
+    assert "worst test" not in answer.out  # there is one test environment: nothing is shown twice
+    summary = json.loads((tmp_path / "s" / "summary.json").read_text())
+    assert [arm["arm"] for arm in summary["arms"]] == ["ERM, gcn", "EERM random, gcn", "ERM, mlp"]
+    assert [one["what"] for one in summary["skipped"]] == ["EERM random, mlp"]
+    assert "EERM random, mlp" in (tmp_path / "s" / "report.html").read_text()
+
+
+def test_simple_models_are_compared_unless_others_are_asked_for(planned: Callable[..., Plan]) -> None:
+    names = ["Largest class", "Logistic regression", "Random forest", "ERM", "EERM reinforce"]
+    plan = planned("planted")
+    assert [arm.name for arm in plan.arms] == names
+    assert plan.resample
+    named = planned("planted", "--methods", "vrex,groupdro,erm", "--backbones", "gcn")
+    assert [arm.name for arm in named.arms] == ["V-REx, gcn", "GroupDRO, gcn", "ERM, gcn"]
+
+
+def test_a_space_of_a_gnn_leaves_simple_models_theirs(planned: Callable[..., Plan], tmp_path: Path) -> None:
+    (tmp_path / "space.toml").write_text("lr = [0.1]\n[forest]\nmin_samples_leaf = [1, 2]\n")
+    found = {arm.name: arm.space for arm in planned("planted", "--space", tmp_path / "space.toml").arms}
+    assert found["ERM"] == {"lr": [0.1]}
+    assert found["Random forest"] == {"min_samples_leaf": [1, 2]}
+    assert "c" in (found["Logistic regression"] or {})
+    assert found["Largest class"] == {}
 
 
 def test_help_lists_the_names_that_are_allowed() -> None:

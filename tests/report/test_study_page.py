@@ -80,14 +80,16 @@ def test_every_cell_of_every_table_is_there(root: Element) -> None:
 
 
 def test_every_finding_is_there_under_its_rule(root: Element) -> None:
+    """Folded: the page opens with a paragraph and a table."""
     findings = everything().summary.findings
-    first, *folded = section(root, "Findings").all("ul")
-    for rule, points in zip(("val", "id_val", "oracle"), (first, *folded), strict=True):
+    folded = list(section(root, "Scores").all("details"))[-3:]
+    for rule, details in zip(("val", "id_val", "oracle"), folded, strict=True):
         label = f"{rule} ({NOTE})" if rule == "oracle" else rule
         own = [f.text.removeprefix(f"By {label}: ") for f in findings if f.selection == rule]
         assert len(own) == 2
-        assert [item.text for item in points.all("li")] == own
-    assert [s.text for s in section(root, "Findings").all("summary")] == ["By id_val", f"By oracle ({NOTE})"]
+        assert [item.text for item in details.all("li")] == own
+        assert f"chosen by {label} (2 sentences)" in next(details.all("summary")).text
+    assert next(next(root.all("main")).all("h2")).text == "Scores"
 
 
 def test_every_figure_is_there_under_its_rule(root: Element) -> None:
@@ -127,7 +129,7 @@ def test_the_rule_that_looks_at_tests_is_marked_wherever_it_is_named(root: Eleme
             0.12,
             "No significant difference (95 %): no arm is ahead of ERM or behind in the mean test score.",
         ),
-        (0.05, None, None, "One run for each arm is not enough to compare: take more seeds."),
+        (0.05, None, None, "EERM random is ahead of ERM by 5.0 points in the mean test score (3 seeds: all differ"),
     ],
 )
 def test_the_headline_says_who_is_ahead_and_whether_that_is_chance(
@@ -184,7 +186,7 @@ def test_plan_settings_and_provenance_are_shown(root: Element) -> None:
     assert facts["Metric"] == "accuracy (%); higher is better"
     assert facts["Arms"] == "ERM; EERM random (against ERM)"
     assert facts["Test environments"] == "2: T1, T2"
-    assert facts["Seeds"] == "2: 0, 1"
+    assert facts["Seeds"] == "3: 0, 1, 2"
     assert facts["Tuning"].startswith("3 trials of tuning for each arm")
     runs = everything().summary.counts["run"].done
     assert facts["Fits"] == f"12 trials, {runs} final runs, 2 in-domain limits; 0 failed"
@@ -261,7 +263,7 @@ def test_names_cannot_break_the_page(tmp_path: Path) -> None:
     html = study_page(Study(plan, records, summary), tmp_path)
     root = check_page(html)
     assert "<i>" not in html
-    assert NASTY in [name.text for name in section(root, "Findings").all("b")]
+    assert NASTY in [name.text for name in section(root, "Scores").all("b")]
     assert next(root.all("h1")).text == f"{NASTY}: 2 arms compared"
     assert any(NASTY in text.text for text in root.all("text"))
     by_caption = {next(table.all("caption")).text: table for table in root.all("table")}

@@ -54,7 +54,7 @@ def test_every_number_of_the_main_table_is_the_summarys(summary: Summary) -> Non
     assert cells["p"] == ("< 0.001" if difference.p < 0.001 else f"{difference.p:.3f}")
     assert own[1].gap_closed is not None
     assert cells["gap closed"] == own[1].gap_closed.text
-    assert table.note == "2 seeds, ± standard deviation over runs; 3 trials of tuning for each arm; paired t intervals."
+    assert table.note == "3 seeds, ± standard deviation over runs; 3 trials of tuning for each arm; paired t intervals."
 
 
 def test_the_rule_that_looks_at_tests_is_marked_in_every_table(summary: Summary) -> None:
@@ -138,6 +138,7 @@ def test_arms_without_runs_and_scores_that_are_no_shares_are_shown(content: dict
     content["metric"] = "mse"
     content["arms"][1] |= {
         "val": nothing,
+        "choosing": nothing,
         "mean_test": nothing,
         "worst_test": nothing,
         "chosen": None,

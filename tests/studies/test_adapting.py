@@ -55,14 +55,15 @@ def test_a_prior_needs_classes_and_something_to_calibrate_on() -> None:
     data = gs.load("planted", **OPTIONS)
     task = gs.Task("regression", 0)
     parts = {role: [e.replace(task=task) for e in getattr(data, role)] for role in ("train", "val", "tests")}
-    values = replace(data, **parts)
-    with pytest.raises(GraphshiftError, match="adapt 'prior': dataset 'planted' is regression and has no classes"):
-        resolve(plan(adapt=("norm+prior",)), values)
+    found = resolve(plan(adapt=("norm+prior", "norm")), replace(data, **parts))
+    assert found.adapt == ("norm",)
+    assert found.skipped == {"+ norm+prior": "a regression has no classes, so no class prior"}
     nothing = replace(data, val=())
-    with pytest.raises(GraphshiftError, match="adapt 'prior' needs validation environments"):
-        resolve(plan(adapt=("prior",), selections=("oracle",)), nothing)
-    resolve(plan(adapt=("norm",), selections=("oracle",)), nothing)
-    resolve(plan(adapt=("prior",), selections=("id_val",)), nothing)
+    found = resolve(plan(adapt=("prior",), selections=("oracle",)), nothing)
+    assert found.adapt == ()
+    assert "needs validation environments to calibrate on" in found.skipped["+ prior"]
+    assert resolve(plan(adapt=("norm",), selections=("oracle",)), nothing).skipped == {}
+    assert resolve(plan(adapt=("prior",), selections=("id_val",)), nothing).skipped == {}
 
 
 @pytest.mark.parametrize("adapt", [("mean",), ("norm", "norm")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -156,12 +157,12 @@ def test_data_seeds_need_a_dataset_that_is_made() -> None:
         check_data_seeds(plan(options={"seed": 1}, data_seeds=[0]))
 
 
-def test_a_dataset_needs_tests_and_what_the_rule_needs() -> None:
-    from dataclasses import replace
-
+def test_rules_that_the_data_cannot_serve_are_skipped_with_a_reason() -> None:
     data = load_data("planted", OPTIONS, None)
-    with pytest.raises(GraphshiftError, match="has no test environments"):
-        resolve(plan(), replace(data, tests=()))
-    with pytest.raises(GraphshiftError, match="has no validation environments, which selection 'val' needs"):
-        resolve(plan(), replace(data, val=()))
+    without_tests = resolve(plan(selections=["val", "oracle"], in_domain=True), replace(data, tests=()))
+    assert (without_tests.selections, without_tests.tests, without_tests.in_domain) == (("val",), [], False)
+    assert without_tests.skipped == {"rule oracle": "there are no test environments"}
+    without_val = resolve(plan(selections=["val", "explored"]), replace(data, val=()))
+    assert without_val.selections == ("id_val",)
+    assert list(without_val.skipped) == ["rule val", "rule explored"]
     assert resolve(plan(selections=["id_val"]), replace(data, val=())).tests == ["T1", "T2"]

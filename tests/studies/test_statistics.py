@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -101,17 +103,43 @@ def test_runs_on_the_same_data_are_averaged_before_they_are_tested() -> None:
     assert once.p == pytest.approx(stats.ttest_1samp(gains[:, 0], 0).pvalue)
 
 
-def test_one_pair_has_no_interval() -> None:
-    found = compare(made("a", [0.7]) + made("b", [0.6]), "a", "b")
-    assert (found.mean, found.low, found.high, found.p, found.decided) == (pytest.approx(0.1), None, None, None, False)
-    assert found.sentence().startswith("a is ahead of b by 10.0 points in the mean test score of one of the seeds")
+@pytest.mark.parametrize(
+    ("ours", "theirs", "said"),
+    [
+        ([0.7], [0.6], "a is ahead of b by 10.0 points in the mean test score (1 seed: too few for an interval)."),
+        ([0.7, 0.8], [0.6, 0.9], "a is behind b by 0.0 points in the mean test score (2 seeds: too few"),
+        ([0.75, 0.5], [0.5, 0.25], "a is ahead of b by 25.0 points in the mean test score (2 seeds: too few for an"),
+        ([0.75, 0.5, 1.0], [0.5, 0.25, 0.75], "(3 seeds: all differ alike, so there is no interval)."),
+        ([0.7, 0.8, 0.9], [0.6, 0.7, 0.8], "(3 seeds: all differ alike, so there is no interval)."),  # but for rounding
+        ([0.5, 0.25, 0.5], [0.5, 0.25, 0.5], "a and b have the same mean test score in every run (3 seeds)."),
+    ],
+)
+def test_too_few_pairs_or_no_spread_have_no_interval(ours: list[float], theirs: list[float], said: str) -> None:
+    """Two seeds with equal gains would give an interval of width zero and p = 0."""
+    found = compare(made("a", ours) + made("b", theirs), "a", "b")
+    assert (found.low, found.high, found.p, found.decided) == (None, None, None, False)
+    assert said in found.sentence()
 
 
-@pytest.mark.parametrize(("gain", "p"), [(0.0, 1.0), (0.25, 0.0)])
-def test_differences_that_are_all_alike_leave_no_doubt(gain: float, p: float) -> None:
-    found = compare(made("a", [0.5 + gain, 0.25 + gain]) + made("b", [0.5, 0.25]), "a", "b")
-    assert (found.low, found.high, found.p) == (gain, gain, p)
-    assert (found.wins, found.ties) == ((0, 2) if gain == 0 else (2, 0))
+def test_intervals_cover_the_nodes_as_well() -> None:
+    """Beside the spread over seeds the spread over resampled nodes: their variances add up."""
+    random = np.random.default_rng(0)
+    ours, theirs = random.normal(0.6, 0.02, 5), random.normal(0.5, 0.02, 5)
+    draws = {name: random.normal(0.5, 0.1, (5, 40)) for name in ("a", "b")}
+    rows = [
+        replace(one, resampled={"mean": list(draws[one.arm][one.record.seed])})
+        for one in made("a", list(ours)) + made("b", list(theirs))
+    ]
+    found, plain = compare(rows, "a", "b"), compare(made("a", list(ours)) + made("b", list(theirs)), "a", "b")
+    over_nodes = np.std(draws["a"].mean(axis=0) - draws["b"].mean(axis=0), ddof=1)
+    error = np.hypot(np.std(ours - theirs, ddof=1) / 5**0.5, over_nodes)
+    assert found.nodes_error == pytest.approx(over_nodes)
+    assert found.high is not None
+    assert found.high - found.mean == pytest.approx(stats.t.ppf(0.975, 4) * error)
+    assert plain.nodes_error is None
+    assert plain.high is not None
+    assert found.high > plain.high
+    assert compare(rows, "a", "b", "worst").nodes_error is None  # nothing was drawn for it
 
 
 def test_scores_that_are_not_shares_keep_their_size() -> None:

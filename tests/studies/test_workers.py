@@ -101,6 +101,8 @@ COMPARE = [
     "compare",
     "planted",
     *(f"-o{name}={value}" for name, value in OPTIONS.items()),
+    "--methods",
+    "erm,eerm",
     "--explorers",
     "random",
     "--backbones",

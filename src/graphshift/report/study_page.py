@@ -162,8 +162,7 @@ def _runs(summary: Summary, figures: Path) -> list[Block]:
         caption = f"Every run's {scores}; {_chosen_by(summary, rule)}."
         return _figure(figures, f"seeds-{rule}", caption)
 
-    nothing: list[Block] = [] if summary.counts["run"].done else [Text("No run finished.")]
-    return _by_rule(summary, blocks) or nothing
+    return _by_rule(summary, blocks) or ([Text("No run finished.")] if summary.tests else [])
 
 
 def _chosen_by(summary: Summary, rule: str) -> str:

@@ -33,8 +33,8 @@ def candidate_table(found: Recommendation, criterion: str = "val") -> StudyTable
     mean = places[0] if len(places) == 1 else f"mean of {len(places)} places"
     tuned = f"{size.trials} tuning trials" if size.trials else "no tuning"
     note = (
-        f"→ recommended. {metric.title}. Score: {mean}, ± standard error over {'nodes and ' * (criterion == 'val')}seeds. "
-        f"{size.seeds} seed{'s' * (size.seeds != 1)}, {tuned}, {size.epochs} epochs. The simpler of two is preferred "
+        f"→ recommended. {metric.title}. Score: {mean}, ± standard error over {'nodes and ' * (criterion == 'val')}"
+        f"seeds. {size.seeds} seed{'s' * (size.seeds != 1)}, {tuned}, {size.epochs} epochs. The simpler of two is preferred "
         f"within one standard error and one point ({SIMPLICITY})."
     )
     note += " Test labels were not used." if tests else ""

@@ -86,8 +86,8 @@ def _note(summary: Summary, arms: Sequence[ArmSummary]) -> str:
     found = [d for arm in arms if (d := arm.difference.main)]
     note += " over data seeds" if "data seeds" in {d.unit for d in found} else ""
     note += " and resampled nodes" if any(d.nodes_error is not None for d in found) else ""
-    if missing := dict.fromkeys(d.no_interval for d in found if d.low is None):
-        note += f" (none where there are {', or where '.join(missing)})"
+    if any(d.low is None for d in found):
+        note += " (none below three pairs, and none where all differences are alike)"
     others = [a for a in arms if a.baseline is not None]
     note += f", not corrected for {len(others)} comparisons" if len(others) > 1 else ""
     members = max((arm.ensemble for arm in arms), default=1)

@@ -34,10 +34,9 @@ def headline(summary: Summary) -> str:
         return f"{by}No arm could be compared with another."
     known = [difference for difference in found if difference.low is not None]
     if not known:
-        why = "the differences do not vary" if found[0].seeds > 2 else f"{found[0].runs} for each arm are too few"
         leader = max(found, key=lambda difference: difference.mean)
         metric = METRICS.find(summary.metric)
-        return f"{by}{leader.sentence(metric.scale, metric.unit)} No interval: {why}; take more seeds."
+        return f"{by}{leader.sentence(metric.scale, metric.unit)} Take more seeds to compare."
     ahead = [difference for difference in known if difference.decided and difference.mean > 0]
     behind = [difference for difference in known if difference.decided and difference.mean < 0]
     baselines = list(dict.fromkeys(difference.baseline for difference in found))

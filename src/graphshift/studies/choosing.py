@@ -9,8 +9,8 @@ from statistics import fmean, stdev
 
 from graphshift.data.metrics import METRICS
 from graphshift.studies.candidates import uses_edges
-from graphshift.studies.remarks import CHOOSES_BY
 from graphshift.studies.records import Row, variant_name
+from graphshift.studies.remarks import CHOOSES_BY
 from graphshift.studies.resampling import nodes_error
 from graphshift.studies.running import Study
 

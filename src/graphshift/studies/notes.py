@@ -1,4 +1,4 @@
-"""The types of ``plan.json``, ``recommendation.json`` and ``provenance.json``, as far as they are read back. Other fields are left aside."""
+"""The types of what a study writes, as far as it is read back. Other fields are left aside."""
 
 from typing import Any
 

@@ -25,11 +25,11 @@ from graphshift.estimators.base import METHODS
 from graphshift.studies.budget import Size, Sizing, fitted_to, time_left, timed
 from graphshift.studies.candidates import ADAPTATIONS, EXPLORERS, candidates, is_needed, uses_edges
 from graphshift.studies.choosing import EDITED, Candidate, chosen, ranked, rule_of
-from graphshift.studies.remarks import below_simple
 from graphshift.studies.notes import PlanNote, RecommendationNote
 from graphshift.studies.plan import Plan
 from graphshift.studies.pool import default_threads
 from graphshift.studies.progress import duration
+from graphshift.studies.remarks import below_simple
 from graphshift.studies.resolved import ResolvedPlan, load_data, resolve
 from graphshift.studies.running import Study, computing_with, run_study
 from graphshift.studies.target_summary import TargetSummary, target_summaries
