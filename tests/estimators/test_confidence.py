@@ -372,7 +372,7 @@ def test_a_model_of_tables_prepares_new_ones_by_its_own_preparation(tmp_path: Pa
     how = {"id": "who", "separator": ";", "missing": "?"}
     with pytest.raises(GraphshiftError, match="'p999' is not among the ids"):
         model.prepare(*files, **how)
-    with pytest.warns(gs.GraphshiftWarning, match="left out 1 edges"):
+    with pytest.warns(gs.GraphshiftWarning, match="left out 1 with an end that is not"):
         graph = model.prepare(*files, **how, unknown_ids="drop")
     assert graph.ids.tolist() == fresh["id"].tolist()
     for wrong, words in (

@@ -15,12 +15,14 @@ from graphshift.datasets.tables.files import Source
 from graphshift.datasets.tables.graph import Layout
 from graphshift.datasets.tables.preparation import Preparation
 
+_FILES = ("feature_file", "feature_ids")
+
 
 def prepared(
     preparation: Preparation, nodes: Source, edges: Source, *, name: str = "graph", options: Mapping[str, Any]
 ) -> Environment:
     """Raw tables as an environment with ids; the options are those of :meth:`Predictor.prepare`, all checked here."""
-    known = ["unknown_ids", *Layout.model_fields]
+    known = ["unknown_ids", *_FILES, *Layout.model_fields]
     for option in options:
         if option not in known:
             raise GraphshiftError(f"{option} is not an option of new tables; {expected_one_of(option, known)}")
@@ -28,6 +30,7 @@ def prepared(
     unknown_ids = changes.pop("unknown_ids", "error")
     if unknown_ids not in ("error", "drop"):
         raise GraphshiftError(f"unknown_ids is {unknown_ids!r}; expected 'error' or 'drop'.")
+    files = {option: changes.pop(option) for option in _FILES if option in changes}
     if isinstance(changes.get("missing"), str):
         changes["missing"] = [changes["missing"]]
     try:
@@ -37,7 +40,7 @@ def prepared(
         option = str(problem["loc"][0])
         raise GraphshiftError(f"{option} is {changes.get(option)!r}: {problem['msg'].lower()}.") from None
     fitted = preparation.model_copy(update={"layout": layout})
-    environment, ids = fitted.environment(nodes, edges, name=name, unknown_ids=unknown_ids)
+    environment, ids = fitted.environment(nodes, edges, name=name, unknown_ids=unknown_ids, **files)
     return environment.replace(ids=ids)
 
 

@@ -62,8 +62,10 @@ class Predictor(ABC):
                 never saw are fine.
             edges: the same with one row for each edge.
             name: of the environment.
-            options: ``unknown_ids="drop"`` leaves out edges whose ends are not among the nodes. What differs from the
-                training tables in how they are laid out: ``id``, ``source``, ``target``, ``separator``, ``missing`` …
+            options: ``unknown_ids="drop"`` leaves out edges whose ends are not among the nodes. ``feature_file`` and
+                ``feature_ids``, if training had them; files of the same names beside the nodes by default. What differs
+                from the training tables in how they are laid out: ``id``, ``source``, ``target``, ``separator``,
+                ``missing``, ``encoding`` …
 
         Returns:
             The environment; its ``ids`` are the nodes' ids in the order of the table.

@@ -74,7 +74,7 @@ def check_preparation(model: Predictor, data: ShiftDataset) -> None:
         raise GraphshiftError(
             f"{data.name}: its labels are {_label(theirs.label)}, and the model predicts {_label(ours.label)}. {advice}"
         )
-    if ours.columns != theirs.columns:
+    if (ours.columns, ours.structure) != (theirs.columns, theirs.structure):
         warnings.warn(
             f"{data.name}: its columns are prepared otherwise than those that the model was trained on, because its "
             f"training nodes differ; predictions may be wrong. {advice}",
