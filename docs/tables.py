@@ -5,7 +5,7 @@ A page names a table between two comments, and whatever stands between them is r
     <!-- begin generated methods -->
     <!-- end generated -->
 
-The tables: `methods`, `hyper-parameters` (those that every method has), `hyper-parameters NAME` (a method's own),
+The tables: `methods`, `hyper-parameters` (of every method with a GNN), `hyper-parameters NAME` (a method's own),
 `explorers`, `backbones`, `datasets`, `metrics`.
 """
 
@@ -40,7 +40,7 @@ def pages() -> list[Path]:
 
 
 def methods() -> str:
-    """Every method: its class, what it does, and what tuning searches beside the learning rate."""
+    """Every method: its class, what it does, and what tuning searches beside the learning rate of a GNN."""
     from graphshift.methods import METHODS
 
     rows = []
@@ -48,7 +48,7 @@ def methods() -> str:
         tuned = ", ".join(f"`{parameter}`" for parameter, about in _own(name).items() if about.search)
         page = f"[`{name}`](../methods/{name}.md)"
         rows.append([page, f"`gs.{estimator.__name__}`", _summary(estimator), tuned or "–"])
-    return _table(["name", "class", "what it does", "tuned beside `lr`"], rows)
+    return _table(["name", "class", "what it does", "tuned (a GNN: beside `lr`)"], rows)
 
 
 def hyper_parameters(method: str = "") -> str:
@@ -123,11 +123,11 @@ TABLES = {
 
 
 def _common() -> dict[str, Any]:
+    """What every method has that trains a GNN; the others have ``selection`` and ``seed`` of it."""
     from graphshift.core.hparams import hparams_of
-    from graphshift.methods import METHODS
+    from graphshift.methods import GNNEstimator
 
-    every = [hparams_of(estimator) for estimator in METHODS.values()]
-    return {name: about for name, about in every[0].items() if all(name in others for others in every)}
+    return hparams_of(GNNEstimator)
 
 
 def _own(method: str) -> dict[str, Any]:

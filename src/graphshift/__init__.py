@@ -21,12 +21,18 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.datasets.own import from_networkx, from_pyg, from_tables
     from graphshift.estimators import Ensemble, Estimator
     from graphshift.estimators.loading import load_model
+    from graphshift.methods.boosting import Boosting
     from graphshift.methods.coral import CORAL
+    from graphshift.methods.correct_smooth import CorrectSmooth
     from graphshift.methods.dann import DANN
     from graphshift.methods.eerm import EERM, eerm_objective, variance
     from graphshift.methods.erm import ERM
+    from graphshift.methods.forest import Forest
     from graphshift.methods.groupdro import GroupDRO
     from graphshift.methods.irm import IRM
+    from graphshift.methods.label_propagation import LabelPropagation
+    from graphshift.methods.logistic import Logistic
+    from graphshift.methods.majority import Majority
     from graphshift.methods.mixup import Mixup
     from graphshift.methods.srgnn import SRGNN
     from graphshift.methods.vrex import VREx

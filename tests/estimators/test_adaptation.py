@@ -241,6 +241,13 @@ def test_held_out_nodes_calibrate_where_there_is_no_validation_graph() -> None:
     assert alone.predict(train, adapt="prior").shape == (1000,)
 
 
+def test_held_out_nodes_calibrate_also_where_there_is_a_validation_graph() -> None:
+    train, val = shifted(1000, OLD.tolist(), 0, "train"), shifted(300, OLD.tolist(), 1, "val")
+    by_nodes = gs.ERM("mlp", epochs=5, selection="id_val").fit(train, val)
+    assert by_nodes.calibrations_[""].nodes.sum() == 200
+    assert gs.ERM("mlp", epochs=5).fit(train, val).calibrations_[""].nodes.sum() == 300
+
+
 def test_batch_norms_of_a_module_of_ones_own_are_adapted_with_the_prior() -> None:
     (train,) = environments(1, nodes=120)
     fitted = gs.ERM(OwnModule(), epochs=200, lr=0.03, selection="last").fit(train)

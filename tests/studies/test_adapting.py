@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import fmean
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,21 @@ def test_a_backbone_without_means_has_no_such_row() -> None:
     arms = [Arm("MLP", {"method": "erm", "backbone": "mlp", **TINY}), Arm("GCN", {"method": "erm", **TINY})]
     study = run_study(plan(arms=arms, trials=0, adapt=("norm",)), workers=0, threads=1)
     assert [arm.arm for arm in study.summary.arms] == ["MLP", "GCN", "GCN, + norm"]
+
+
+@pytest.mark.parametrize("rule", ["val", "id_val"])
+def test_a_prior_is_calibrated_on_what_the_rule_may_see(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Held-out training nodes for `id_val`, validation graphs for the others."""
+    seen: list[tuple[str, int]] = []
+    real = gs.Estimator.calibrate
+
+    def watched(self: gs.Estimator, graphs: Any) -> None:
+        seen.extend((e.name, e.counted.numel()) for e in graphs)
+        real(self, graphs)
+
+    monkeypatch.setattr(gs.Estimator, "calibrate", watched)
+    run_study(plan(trials=0, seeds=[0], selections=(rule,), adapt=("prior",)), workers=0, threads=1)
+    assert set(seen) == ({("train", 12)} if rule == "id_val" else {("val", 60)})
 
 
 def test_a_prior_needs_classes_and_something_to_calibrate_on() -> None:

@@ -9,6 +9,7 @@ import torch
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import isolated
 from graphshift.data.dataset import ShiftDataset
+from graphshift.data.diagnosis import remarks
 from graphshift.data.environment import Environment
 from graphshift.data.metrics import METRICS
 from graphshift.datasets import DATASETS, load
@@ -17,7 +18,6 @@ from graphshift.estimators.adaptation import parts_of
 from graphshift.explorers import EXPLORERS
 from graphshift.graph.sparse import Sparse
 from graphshift.methods import EERM
-from graphshift.studies.diagnosis import remarks
 from graphshift.studies.plan import Arm, Plan
 from graphshift.training.selection import SELECTIONS
 
