@@ -104,7 +104,7 @@ def info(
         _print_json(origin | read | task | names | {"environments": rows})
         return
     _show_statistics(about, data, rows)
-    for remark in remarks:
+    for remark in (remark for remark in remarks if remark not in data.facts.get("report", ())):
         print(f"note: {remark}")
     if figure is not None:
         print(f"drawn to {figure}")

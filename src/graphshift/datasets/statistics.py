@@ -94,8 +94,8 @@ def class_remarks(train: Sequence[Environment], others: Sequence[Environment], n
             most = int((here - before).abs().argmax())
             remarks.append(
                 f"environment {environment.name!r} has other class shares than training (distance {distance:.2f} of "
-                f"1): {names[most]!r} is {100 * float(here[most]):.0f} % there and {100 * float(before[most]):.0f} % in "
-                "training. Do the labels mean the same?"
+                f"1): {names[most]!r} is {100 * float(here[most]):.0f} % there and {100 * float(before[most]):.0f} % "
+                "in training. Do the labels mean the same?"
             )
     return remarks
 
