@@ -7,7 +7,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -129,8 +129,8 @@ def test_class_codes_that_differ_are_noticed(run: Run, folder: Path) -> None:
     run("init", folder / "nodes.csv", folder / "edges.csv", "--out", folder / "shops.toml")
     found = run("data", "info", folder / "shops.toml")
     assert (
-        "environment 'gamma' has other class shares than training (distance 0.78 of 1): 'good' is 0 % there and 78 % in "
-        "training. Do the labels mean the same?"
+        "environment 'gamma' has other class shares than training (distance 0.78 of 1): 'good' is 0 % there and 78 % "
+        "in training. Do the labels mean the same?"
     ) in found.err
     assert "'beta' has other class shares" not in found.err
     assert "class shares than" not in found.out  # once is enough

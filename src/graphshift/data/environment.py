@@ -212,13 +212,13 @@ def check_together(
         called = [str(c) if class_names is None else repr(class_names[c]) for c in range(first.task.num_classes)]
         if needed:
             raise GraphshiftError(
-                f"{where}: class {', '.join(called[c] for c in needed)} is in the validation or test environments and never "
-                "in training, so no method can learn it; move nodes of it into training or mask them."
+                f"{where}: class {', '.join(called[c] for c in needed)} is in the validation or test environments and "
+                "never in training, so no method can learn it; move nodes of it into training or mask them."
             )
         if unseen:
             warnings.warn(
-                f"{where}: class {', '.join(called[c] for c in unseen)} of {first.task.num_classes} has no node anywhere; "
-                "the model keeps an output for it.",
+                f"{where}: class {', '.join(called[c] for c in unseen)} of {first.task.num_classes} has no node "
+                "anywhere; the model keeps an output for it.",
                 GraphshiftWarning,
                 stacklevel=4,
             )
