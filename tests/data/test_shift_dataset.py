@@ -135,3 +135,15 @@ def test_a_dataset_does_not_change() -> None:
     data = ShiftDataset("cities", [env("a")])
     with pytest.raises(AttributeError):
         data.train = ()  # type: ignore[misc]
+
+
+def test_messages_call_classes_by_name() -> None:
+    three = Task("multiclass", 3)
+    train, val = env("a", y=[0, 1, 0, 1], task=three), env("b", y=[0, 1, 2, 1], task=three)
+    facts = {"class_names": ("red", "green", "blue")}
+    with pytest.raises(GraphshiftError, match="class 'blue' is in the validation or test environments and never in"):
+        ShiftDataset("mine", [train], [val], facts=facts)
+    with pytest.warns(GraphshiftWarning, match="class 'blue' of 3 has no node anywhere"):
+        ShiftDataset("mine", [train], facts=facts)
+    assert ShiftDataset("mine", [val], facts=facts).class_names == facts["class_names"]
+    assert ShiftDataset("mine", [val]).class_names == ("0", "1", "2")

@@ -6,13 +6,24 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
-from graphshift.cli.options import DataDir, Force, Json, Options, dataset_options, refuse_existing
+from graphshift.cli.options import (
+    DataDir,
+    Force,
+    Json,
+    Options,
+    dataset_options,
+    read_toml,
+    refuse_existing,
+    toml_dataset,
+)
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
@@ -22,9 +33,13 @@ if TYPE_CHECKING:
 data_app = typer.Typer(name="data", no_args_is_help=True)
 
 Name = Annotated[str, Argument(metavar="NAME", help="a dataset; `graphshift data list` lists them")]
+NameOrFile = Annotated[
+    str,
+    Argument(metavar="NAME|FILE.toml", help="a dataset, or a TOML file with tables of your own (`graphshift init`)"),
+]
 
 _BAR_AFTER = 2.0  # seconds
-_FEW_CLASSES = 6  # whose shares fit into a table
+_MOST_CLASSES = 8  # with a column of their own in a table
 
 
 @data_app.command("list")
@@ -53,7 +68,7 @@ def list_(data_dir: DataDir = None, json_: Json = False) -> None:
 
 @data_app.command()
 def info(
-    name: Name,
+    name: NameOrFile,
     option: Options = None,
     data_dir: DataDir = None,
     figure: Annotated[Path | None, Option(metavar="FILE.png", help="draw the dataset into this file")] = None,
@@ -64,9 +79,9 @@ def info(
     json_: Json = False,
 ) -> None:
     """Show sizes, degrees, labels, homophily and features of every environment."""
-    from graphshift.datasets.statistics import dataset_statistics
+    from graphshift.datasets.statistics import class_remarks, dataset_statistics
 
-    about = _entry(name)
+    about, options = _found(name, option, data_dir)
     if kind is not None and figure is None:
         raise GraphshiftError("--kind needs --figure FILE.png.")
     if figure is not None:
@@ -74,18 +89,23 @@ def info(
 
         refuse_existing(figure, force)
         checked_figure(kind or about.figure, figure)
-    data = about(**dataset_options(name, option, data_dir))
+    data = about(**options)
     rows = dataset_statistics(data)
+    remarks = class_remarks(data.train, [*data.val, *data.tests], data.class_names)
     if figure is not None:
         from graphshift.report.data_figures import draw_dataset
 
         draw_dataset(data, rows, figure, kind=kind or about.figure)
     if json_:
         task = {"task": data.task.kind, "classes": data.task.num_classes, "metric": data.task.metric}
-        origin = {"dataset": name, "shift": about.shift, "origin": about.origin}
-        _print_json(origin | task | {"environments": rows})
+        origin = {"dataset": data.name, "shift": about.shift, "origin": about.origin}
+        read = {"rows": list(data.facts["rows"])} if "rows" in data.facts else {}
+        names = {"class_names": list(data.class_names), "remarks": remarks}
+        _print_json(origin | read | task | names | {"environments": rows})
         return
     _show_statistics(about, data, rows)
+    for remark in (remark for remark in remarks if remark not in data.facts.get("report", ())):
+        print(f"note: {remark}")
     if figure is not None:
         print(f"drawn to {figure}")
 
@@ -135,7 +155,7 @@ def fetch(name: Name, data_dir: DataDir = None, json_: Json = False) -> None:
 
 @data_app.command()
 def make(
-    name: Name,
+    name: NameOrFile,
     out: Annotated[Path, Option(metavar="DIR", help="where to write nodes.csv and edges.csv")],
     option: Options = None,
     data_dir: DataDir = None,
@@ -148,7 +168,8 @@ def make(
 
     from graphshift.datasets.export import estimated_bytes, export_tables, number_of_rows
 
-    data = _entry(name)(**dataset_options(name, option, data_dir))
+    about, options = _found(name, option, data_dir)
+    data = about(**options)
     size = estimated_bytes(data) / 1e6
     if size > max_mb:
         raise GraphshiftError(
@@ -157,19 +178,39 @@ def make(
         )
     with _bar("writing", number_of_rows(data)) as advance:
         files = export_tables(data, out, advance)
-    nodes = sum(e.num_nodes for e in data.environments)
+    name, environments = data.name, [*data.environments, *data.target]
+    nodes = sum(e.num_nodes for e in environments)
     if json_:
         sizes = {str(file): file.stat().st_size for file in files}
-        _print_json({"dataset": name, "environments": len(data.environments), "nodes": nodes, "written": sizes})
+        _print_json({"dataset": name, "environments": len(environments), "nodes": nodes, "written": sizes})
         return
-    print(f"{name}: {len(data.environments)} environments with {nodes:,} nodes written to {out}")
+    print(f"{name}: {len(environments)} environments with {nodes:,} nodes written to {out}")
     for file in files:
         print(f"  {file.name}: {_size(file.stat().st_size)} bytes")
+
+
+def _found(name: str, option: list[str] | None, data_dir: Path | None) -> tuple[Entry, dict[str, Any]]:
+    """The dataset of a name or of a TOML file, and all its options."""
+    if not name.endswith(".toml"):
+        return _entry(name), dataset_options(name, option, data_dir)
+    from graphshift.datasets import DATASETS
+
+    path = Path(name)
+    dataset, options = toml_dataset(read_toml(path), path)
+    options |= dataset_options(dataset, option, data_dir)
+    if dataset != "own":
+        return _entry(dataset), options
+    split = f"by {options.get('environments') or options.get('time')}"
+    files = f"{Path(options['nodes']).name} and {Path(options['edges']).name}"
+    about = replace(DATASETS["own"], summary=f"your tables, split {split}", origin=files)
+    return replace(about, shift="temporal" if options.get("time") else "cross-domain"), options
 
 
 def _entry(name: str) -> Entry:
     from graphshift.datasets import DATASETS
 
+    if name.endswith(".toml"):
+        raise GraphshiftError(f"{name}: only datasets of the catalogue have files to fetch and verify.")
     found = DATASETS.find(name)
     if not found.summary:
         raise GraphshiftError(
@@ -196,7 +237,9 @@ def _show_statistics(about: Entry, data: ShiftDataset, rows: list[dict[str, Any]
 
     task = data.task
     kind = f"{task.kind}, {task.num_classes} classes" if task.is_classification else task.kind
-    print(f"{about.name}: {about.summary}")
+    print(f"{data.name}: {about.summary}")
+    for line in data.facts.get("rows", ()):
+        print(line)
     print(f"{about.shift} shift · {kind} · {task.metric} · {rows[0]['features']:,} features · {about.origin}\n")
     edges = "directed edges" if any(row["directed"] for row in rows) else "edges"
     graph: dict[str, Callable[[Any], Any]] = {
@@ -208,7 +251,9 @@ def _show_statistics(about: Entry, data: ShiftDataset, rows: list[dict[str, Any]
         "isolated": lambda row: f"{row['isolated']:,}",
         "homophily (%)": lambda row: _percent(row["homophily"]),
     }
-    share, title = ("positive_rate", "positive (%)") if task.kind == "binary" else ("majority", "largest class (%)")
+    share, title = "majority", "largest class (%)"
+    if task.kind == "binary":
+        share, title = "positive_rate", f"{data.class_names[1]} (%)" if "class_names" in data.facts else "positive (%)"
     labels: dict[str, Callable[[Any], Any]] = {
         "classes": lambda row: "–" if row["classes"] is None else row["classes"],
         "counted": lambda row: f"{row['counted']:,}",
@@ -217,12 +262,32 @@ def _show_statistics(about: Entry, data: ShiftDataset, rows: list[dict[str, Any]
         "x filled (%)": lambda row: f"{100 * row['feature_filling']:.2f}",
         "x shift": lambda row: "–" if row["feature_shift"] is None else f"{row['feature_shift']:.3f}",
     }
-    if 2 < task.num_classes <= _FEW_CLASSES:
-        labels["class shares (%)"] = lambda row: " ".join(f"{100 * one:.0f}" for one in row["class_shares"])
     note = f"note: {about.note}" if about.note else ""
-    for heading, columns, below in (("graphs", graph, ""), ("labels and features", labels, note)):
+    parts = [("graphs", graph, ""), ("labels and features", labels, note)]
+    if task.num_classes > 2:
+        parts.append(("class shares (%)", _share_columns(data, rows), ""))
+    for heading, columns, below in parts:
         table = [[row["role"], row["environment"], *(show(row) for show in columns.values())] for row in rows]
         print_table(heading, ["role", "environment", *columns], table, note=below)
+
+
+def _share_columns(data: ShiftDataset, rows: list[dict[str, Any]]) -> dict[str, Callable[[Any], Any]]:
+    """A column for each class, or for the largest in training and one for all others."""
+    shares = [
+        sum(values) for values in zip(*(row["class_shares"] for row in rows if row["role"] == "train"), strict=True)
+    ]
+    order = sorted(range(len(shares)), key=lambda k: -shares[k])
+    chosen = sorted(order if len(order) <= _MOST_CLASSES + 1 else order[:_MOST_CLASSES])
+
+    def show(row: Any, classes: list[int]) -> str:
+        return "–" if row["class_shares"] is None else f"{100 * sum(row['class_shares'][k] for k in classes):.1f}"
+
+    columns: dict[str, Callable[[Any], Any]] = {data.class_names[k]: partial(show, classes=[k]) for k in chosen}
+    rest = [k for k in order if k not in chosen]
+    if rest:
+        columns[f"{len(rest)} others"] = partial(show, classes=rest)
+    columns["from training"] = lambda row: "–" if row["class_shift"] is None else f"{row['class_shift']:.2f}"
+    return columns
 
 
 @contextmanager

@@ -49,12 +49,18 @@ class ShiftDataset:
             found = [e if e.y is None or role != "target" else e.replace(y=None) for e in getattr(self, role)]
             named = [e.replace(ids=ids[e.name]) if e.ids is None and e.name in ids else e for e in found]
             object.__setattr__(self, role, tuple(named))
-        check_together(self.train, [*self.val, *self.tests], self.target, where=f"dataset {self.name!r}")
+        others, names = [*self.val, *self.tests], self.facts.get("class_names")
+        check_together(self.train, others, self.target, where=f"dataset {self.name!r}", class_names=names)
 
     @property
     def task(self) -> Task:
         """What is predicted, and how it is scored."""
         return self.train[0].task
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """What the classes are called: ``facts["class_names"]``, else their numbers; none in regression."""
+        return tuple(self.facts.get("class_names") or map(str, range(self.task.num_classes)))
 
     @property
     def roles(self) -> dict[str, Sequence[Environment]]:

@@ -171,9 +171,17 @@ class Environment:
 
 
 def check_together(
-    train: Sequence[Environment], others: Sequence[Environment], unlabelled: Sequence[Environment] = (), *, where: str
+    train: Sequence[Environment],
+    others: Sequence[Environment],
+    unlabelled: Sequence[Environment] = (),
+    *,
+    where: str,
+    class_names: Sequence[str] | None = None,
 ) -> None:
-    """Checks that environments fit together: names, numbers of features, tasks, labels (unless unlabelled), classes."""
+    """Checks that environments fit together: names, numbers of features, tasks, labels (unless unlabelled), classes.
+
+    Messages begin with ``where`` and call classes by ``class_names``, or by number.
+    """
     if not train:
         raise GraphshiftError(f"{where}: there is no training environment; at least one is needed.")
     first = train[0]
@@ -201,15 +209,16 @@ def check_together(
         assert isinstance(counts, Tensor)
         unseen = (counts == 0).nonzero().squeeze(1).tolist()
         needed = sorted({int(c) for e in others for c in e.labels.unique()} & set(unseen))
+        called = [str(c) if class_names is None else repr(class_names[c]) for c in range(first.task.num_classes)]
         if needed:
             raise GraphshiftError(
-                f"{where}: class {', '.join(map(str, needed))} is in the validation or test environments and never "
-                "in training, so no method can learn it; move nodes of it into training or mask them."
+                f"{where}: class {', '.join(called[c] for c in needed)} is in the validation or test environments and "
+                "never in training, so no method can learn it; move nodes of it into training or mask them."
             )
         if unseen:
             warnings.warn(
-                f"{where}: class {', '.join(map(str, unseen))} of {first.task.num_classes} has no node anywhere; "
-                "the model keeps an output for it.",
+                f"{where}: class {', '.join(called[c] for c in unseen)} of {first.task.num_classes} has no node "
+                "anywhere; the model keeps an output for it.",
                 GraphshiftWarning,
                 stacklevel=4,
             )

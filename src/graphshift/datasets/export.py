@@ -19,13 +19,12 @@ from graphshift.data.environment import Environment
 from graphshift.graph.sparse import Sparse
 
 _CHUNK = 1000  # rows
-_ROLES = ("train", "val", "tests")
 
 
 def estimated_bytes(data: ShiftDataset) -> int:
     """About how large the tables of :func:`export_tables` will be: within a factor of two or so."""
     total = 0
-    for e in data.environments:
+    for e in _everyone(data):
         values = e.x.value if isinstance(e.x, Sparse) else e.x
         fraction = bool((values != values.round()).any())
         total += e.num_nodes * (2 * e.num_features + 4 * len(e.name))
@@ -38,10 +37,10 @@ def export_tables(data: ShiftDataset, folder: Path, advance: Callable[[int], Non
     """Writes all environments of a dataset as ``nodes.csv``, ``edges.csv`` and ``dataset.toml``.
 
     ``nodes.csv`` has the columns ``id`` (environment and node, as ``DE:17``), ``environment``, ``role``, ``node``,
-    ``label`` (empty where the node does not count), ``counted`` (0 or 1) and the features ``x0``, ``x1``, …;
-    ``edges.csv`` has ``source`` and ``target``, ids both, and ``weight`` if the graphs are weighted. An undirected
-    edge has one row, unless another environment is directed. ``dataset.toml`` names these columns as
-    :func:`~graphshift.datasets.own.from_tables` wants them.
+    ``label`` (in the user's own words or units where they are known; empty where the node does not count), ``counted``
+    (0 or 1) and the features ``x0``, ``x1``, …, prepared; ``edges.csv`` has ``source`` and ``target``, ids both, and
+    ``weight`` if the graphs are weighted. An undirected edge has one row, unless another environment is directed.
+    ``dataset.toml`` names these columns as :func:`~graphshift.datasets.own.from_tables` wants them.
 
     Args:
         data: the dataset.
@@ -63,17 +62,16 @@ def export_tables(data: ShiftDataset, folder: Path, advance: Callable[[int], Non
 
 def number_of_rows(data: ShiftDataset) -> int:
     """How many rows the two tables will have together."""
-    return sum(e.num_nodes + _rows_of_edges(e, data) for e in data.environments)
+    return sum(e.num_nodes + _rows_of_edges(e, data) for e in _everyone(data))
 
 
 def _write_nodes(data: ShiftDataset, file: TextIO, advance: Callable[[int], None]) -> None:
     writer = csv.writer(file, lineterminator="\n")
     features = _feature_names(data)
     writer.writerow(["id", "environment", "role", "node", "label", "counted", *features])
-    for role in _ROLES:
-        for e in getattr(data, role):
-            assert e.y is not None
-            labels = np.where(e.mask.numpy(), _texts(e.y.numpy()), "")
+    for role, environments in data.roles.items():
+        for e in environments:
+            labels = np.where(e.mask.numpy(), _labels(data, e), "")
             counted = e.mask.int().tolist()
             for first in range(0, e.num_nodes, _CHUNK):
                 rows = range(first, min(first + _CHUNK, e.num_nodes))
@@ -86,7 +84,7 @@ def _write_edges(data: ShiftDataset, file: TextIO, advance: Callable[[int], None
     writer = csv.writer(file, lineterminator="\n")
     weighted = _weighted(data)
     writer.writerow(["source", "target", *(["weight"] if weighted else [])])
-    for e in data.environments:
+    for e in _everyone(data):
         source, target = e.graph.edge_index.numpy()
         weight = np.ones(source.size, dtype=np.float32) if e.graph.weight is None else e.graph.weight.numpy()
         if _undirected(data):
@@ -122,16 +120,30 @@ def _texts(values: NDArray[Any]) -> NDArray[np.str_]:
     return texts[place].reshape(values.shape)
 
 
+def _labels(data: ShiftDataset, e: Environment) -> NDArray[Any]:
+    """The labels as text, none of a target."""
+    if e.y is None:
+        return np.full(e.num_nodes, "")
+    preparation = data.facts.get("preparation")
+    if preparation is None:
+        return _texts(e.y.numpy())
+    return np.array([str(label) for label in preparation.decode(e.y.numpy())], dtype=object)
+
+
+def _everyone(data: ShiftDataset) -> list[Environment]:
+    return [*data.environments, *data.target]
+
+
 def _feature_names(data: ShiftDataset) -> list[str]:
     return [f"x{i}" for i in range(data.train[0].num_features)]
 
 
 def _undirected(data: ShiftDataset) -> bool:
-    return all(e.graph.undirected for e in data.environments)
+    return all(e.graph.undirected for e in _everyone(data))
 
 
 def _weighted(data: ShiftDataset) -> bool:
-    return any(e.graph.weight is not None for e in data.environments)
+    return any(e.graph.weight is not None for e in _everyone(data))
 
 
 def _rows_of_edges(e: Environment, data: ShiftDataset) -> int:
@@ -141,9 +153,13 @@ def _rows_of_edges(e: Environment, data: ShiftDataset) -> int:
 def _toml(data: ShiftDataset) -> str:
     options: dict[str, Any] = {"name": data.name, "nodes": "nodes.csv", "edges": "edges.csv", "id": "id"}
     options |= {"label": "label", "environments": "environment"}
-    options |= {role: [e.name for e in getattr(data, role)] for role in _ROLES}
+    named = {"unlabelled" if role == "target" else role: [e.name for e in part] for role, part in data.roles.items()}
+    options |= {role: names for role, names in named.items() if names or role != "unlabelled"}
     options |= {"task": data.task.kind, "metric": data.task.metric, "undirected": _undirected(data)}
     options |= {**({"weight": "weight"} if _weighted(data) else {}), "features": _feature_names(data)}
+    if data.task.kind == "binary":
+        options["positive"] = data.class_names[1]
+    options |= {"scale": "none", "structure": False}  # the features are prepared already
     # JSON's strings, lists and booleans are TOML's, but for one character.
     lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in options.items()]
     return "# graphshift fit dataset.toml\n\n[data]\n" + "\n".join(lines).replace("\x7f", "\\u007f") + "\n"

@@ -129,7 +129,8 @@ def from_tables(
     Returns:
         The dataset. Its ``facts`` hold ``"preparation"`` (to be saved beside a model, see
         :class:`~graphshift.datasets.tables.preparation.Preparation`), ``"report"`` (the remarks) and ``"ids"`` (the
-        nodes' ids in each environment, by name), ``"rows"`` (how the tables' rows became nodes and edges).
+        nodes' ids in each environment, by name), ``"rows"`` (how the tables' rows became nodes and edges) and
+        ``"class_names"``.
     """
     given = {key: value for key, value in locals().items() if key not in ("nodes", "edges")}
     return dataset_from_tables(nodes, edges, checked_options(given))

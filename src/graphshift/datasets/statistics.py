@@ -1,5 +1,6 @@
 """What environments look like side by side: the columns of the paper's Table 1 and Twitch table, and what moves."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import scipy.sparse
@@ -10,6 +11,8 @@ from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
+
+_FAR = 0.5  # of 1: half of an environment's nodes would have to change their class
 
 
 def environment_statistics(environment: Environment) -> dict[str, Any]:
@@ -28,7 +31,8 @@ def environment_statistics(environment: Environment) -> dict[str, Any]:
           edge counts at both of its ends and a directed one at its target; weights do not matter;
         - ``isolated``: nodes without any edge;
         - ``classes``: how many the counted nodes have; ``class_shares`` and ``majority``, the largest share;
-        - ``label_rate``: counted nodes out of all; ``positive_rate``: class 1 among the counted, if binary;
+        - ``label_rate``: counted nodes out of all, 0 of a target;
+        - ``positive_rate``: class 1 among the counted, if binary;
         - ``homophily``: edges that join equal labels out of those that join counted nodes;
         - ``feature_filling``: non-zeros out of all values of ``x``.
     """
@@ -48,31 +52,63 @@ def environment_statistics(environment: Environment) -> dict[str, Any]:
         "average_degree": graph.num_edges / nodes,
         "maximum_degree": int(received.max()),
         "isolated": int(((received == 0) & (sent == 0)).sum()),
-        "label_rate": float(environment.mask.sum()) / nodes,
+        "label_rate": 0.0 if environment.y is None else float(environment.mask.sum()) / nodes,
         **_label_statistics(environment),
         "feature_filling": int(values.count_nonzero()) / (nodes * environment.num_features),
     }
 
 
 def dataset_statistics(data: ShiftDataset) -> list[dict[str, Any]]:
-    """The statistics of every environment, with its ``role`` and its ``feature_shift``.
+    """The statistics of every environment, targets included, with its ``role``, ``feature_shift`` and ``class_shift``.
 
-    The shift is the distance of the counted nodes' mean features from those of training, in units of the training
-    nodes' root mean square distance from their own mean: 0 if the means agree, 1 if they are as far apart as a training
-    node usually is from the centre. None if all training nodes are alike.
+    The class shift is half the sum of the differences between the class shares and those of training: 0 if they agree,
+    1 if no class is in both; None without classes.
+
+    The feature shift is the distance of the counted nodes' mean features from those of training, in units of the
+    training nodes' root mean square distance from their own mean: 0 if the means agree, 1 if they are as far apart as a
+    training node usually is from the centre. None if all training nodes are alike.
     """
-    moments = {e.name: _moments(e) for e in data.environments}
+    everyone = [(role, e) for role, environments in data.roles.items() for e in environments]
+    moments = {e.name: _moments(e) for _, e in everyone}
     training = [moments[e.name] for e in data.train]
     nodes = sum(m.nodes for m in training)
     centre = torch.stack([m.total for m in training]).sum(dim=0) / nodes
     variance = sum(m.squares for m in training) / nodes - float(centre.square().sum())
     rows = []
-    for role, environment in ((name, e) for name in ("train", "val", "tests") for e in getattr(data, name)):
+    for role, environment in everyone:
         own = moments[environment.name]
         distance = float((own.total / own.nodes - centre).norm())
         shift = distance / variance**0.5 if variance > 1e-12 else None
-        rows.append({"role": role, **environment_statistics(environment), "feature_shift": shift})
+        row = {"role": role, **environment_statistics(environment), "feature_shift": shift}
+        rows.append(row | {"class_shift": _class_shift(data.train, environment)})
     return rows
+
+
+def class_remarks(train: Sequence[Environment], others: Sequence[Environment], names: Sequence[str]) -> list[str]:
+    """Environments whose class shares are so far from training's that the labels may mean something else there."""
+    remarks = []
+    for environment in others:
+        distance = _class_shift(train, environment)
+        if distance is not None and distance > _FAR:
+            before, here = _shares(train), _shares([environment])
+            most = int((here - before).abs().argmax())
+            remarks.append(
+                f"environment {environment.name!r} has other class shares than training (distance {distance:.2f} of "
+                f"1): {names[most]!r} is {100 * float(here[most]):.0f} % there and {100 * float(before[most]):.0f} % "
+                "in training. Do the labels mean the same?"
+            )
+    return remarks
+
+
+def _class_shift(train: Sequence[Environment], environment: Environment) -> float | None:
+    if environment.y is None or not environment.task.is_classification:
+        return None
+    return float((_shares([environment]) - _shares(train)).abs().sum()) / 2
+
+
+def _shares(environments: Sequence[Environment]) -> Tensor:
+    labels = torch.cat([e.labels for e in environments])
+    return torch.bincount(labels, minlength=environments[0].task.num_classes).double() / labels.numel()
 
 
 def _joined_pairs(graph: Graph) -> int:

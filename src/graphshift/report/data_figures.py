@@ -48,7 +48,8 @@ def checked_figure(kind: str, path: Path) -> None:
 def draw_dataset(data: ShiftDataset, rows: Rows, path: Path, *, kind: str = "overview") -> None:
     """Draws a picture (.png, .svg, .pdf; one of :data:`FIGURES`) of a dataset from its ``dataset_statistics``."""
     checked_figure(kind, path)
-    FIGURES[kind](data, rows).savefig(path, dpi=110)
+    labelled = [row for row in rows if row["role"] != "target"]  # most panels show labels
+    FIGURES[kind](data, labelled).savefig(path, dpi=110)
 
 
 def _sizes(data: ShiftDataset, rows: Rows) -> Figure:

@@ -12,6 +12,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.data.structure import STRUCTURAL_NAMES, structural_columns
+from graphshift.datasets.statistics import class_remarks
 from graphshift.datasets.tables.columns import Column, here, transform
 from graphshift.datasets.tables.feature_file import fit_matrix, matrix_part, read_matrix
 from graphshift.datasets.tables.files import Source, Table, shown
@@ -88,10 +89,18 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     sparse = x.layout == torch.sparse_csr
     preparation = Preparation(layout=layout, columns=columns, label=label, structure=structure, sparse=sparse)
     report = [*read_remarks, *split.remarks, *found.remarks, *left_out]
+    class_names = tuple(map(str, label.classes))
     report += [*column_remarks, *value_remarks, *label_remarks, *hidden]
+    report += class_remarks(roles["train"], [*roles["val"], *roles["tests"]], class_names)
     remark(o.name, report, level=3)
     own_ids = {environment: ids[kept][own].to_numpy() for environment, own in inside.items()}
-    facts = {"preparation": preparation, "report": tuple(report), "ids": own_ids, "rows": rows}
+    facts = {
+        "class_names": class_names,
+        "preparation": preparation,
+        "report": tuple(report),
+        "ids": own_ids,
+        "rows": rows,
+    }
     return ShiftDataset(o.name, **roles, facts=facts)
 
 

@@ -1,0 +1,142 @@
+"""From two CSV files to a fitted model without editing; ``data info`` and ``data make`` on tables of one's own."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from graphshift.cli import main
+
+
+class Result(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["graphshift", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit:
+            main()
+        found = capsys.readouterr()
+        assert "Traceback" not in found.err
+        return Result(int(exit.value.code or 0), found.out, found.err)
+
+    return call
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Shops of three chains, and of a fourth without labels; no edge leaves its chain."""
+    rng = np.random.default_rng(0)
+    chain = np.repeat(["alpha", "beta", "gamma", "delta"], [40, 30, 25, 20])
+    nodes = pd.DataFrame({"shop": [f"s{i}" for i in range(115)], "chain": chain, "area": rng.normal(size=115).round(2)})
+    nodes["outcome"] = np.where(chain == "delta", "", rng.choice(["good", "fair", "poor"], 115))
+    ends = np.concatenate([rng.choice(np.flatnonzero(chain == c), (80, 2)) for c in np.unique(chain)])
+    edges = pd.DataFrame(np.array([f"s{i}" for i in range(115)])[ends], columns=["source", "target"])
+    nodes.to_csv(tmp_path / "nodes.csv", index=False)
+    edges.to_csv(tmp_path / "edges.csv", index=False)
+    return tmp_path
+
+
+def test_two_commands_without_editing(run: Run, folder: Path) -> None:
+    made = run("init", folder / "nodes.csv", folder / "edges.csv", "--out", folder / "shops.toml")
+    assert made.status == 0
+    assert made.out == (
+        f"written to {folder / 'shops.toml'}: check it, then run: graphshift recommend {folder / 'shops.toml'}\n"
+    )
+    table = tomllib.loads((folder / "shops.toml").read_text())["data"]
+    roles = [table[role] for role in ("train", "val", "tests", "unlabelled")]
+    assert roles == [["alpha"], ["beta"], ["gamma"], ["delta"]]
+    given = ("--method", "erm", "--epochs", 2, "--hidden", 4, "--out", folder / "run")
+    assert run("fit", folder / "shops.toml", *given).status == 0
+
+
+def test_init_takes_columns_and_explains_those_that_are_not_there(run: Run, folder: Path) -> None:
+    tables = (folder / "nodes.csv", folder / "edges.csv", "--out", folder / "t.toml")
+    assert run("init", *tables, "--label", "chain", "--environments", "outcome").status == 0
+    table = tomllib.loads((folder / "t.toml").read_text())["data"]
+    assert (table["label"], table["environments"]) == ("chain", "outcome")
+    wrong = run("init", *tables, "--label", "colour", "--force")
+    assert (wrong.status, "there is no column 'colour' for --label" in wrong.err) == (2, True)
+    wrong = run("init", *tables, "--positive", "good", "--force")
+    assert (wrong.status, "--positive is 'good'; expected one of two labels" in wrong.err) == (2, True)
+    pd.read_csv(folder / "nodes.csv")[["shop", "area"]].to_csv(folder / "nodes.csv", index=False)
+    lacking = run("init", *tables, "--force")
+    assert "no column looks like the label: name it by --label COLUMN" in lacking.out
+    assert "no column looks like environments or a time" in lacking.out
+
+
+def test_info_shows_classes_by_name_rows_as_in_the_files_and_targets(run: Run, folder: Path) -> None:
+    run("init", folder / "nodes.csv", folder / "edges.csv", "--out", folder / "shops.toml")
+    plain = run("data", "info", folder / "shops.toml")
+    assert plain.status == 0
+    loops = int((pd.read_csv(folder / "edges.csv").eval("source == target")).sum())
+    for text in ("shops: your tables, split by chain", "115 rows.", "320 rows → ", f"{loops} self-loops", "homophily"):
+        assert text in plain.out
+    for text in ("good", "fair", "poor", "target", "delta", "from training"):
+        assert text in plain.out
+    found = json.loads(run("data", "info", folder / "shops.toml", "--json").out)
+    assert (found["dataset"], found["class_names"]) == ("shops", ["fair", "good", "poor"])
+    assert [row["role"] for row in found["environments"]] == ["train", "val", "tests", "target"]
+    assert found["environments"][3]["class_shares"] is None
+    nodes = pd.read_csv(folder / "nodes.csv")
+    shares = nodes[nodes["chain"] == "beta"]["outcome"].value_counts(normalize=True).sort_index()
+    assert found["environments"][1]["class_shares"] == pytest.approx(shares.tolist())
+    other = run("data", "info", folder / "shops.toml", "-o", "tests=[]", "-o", 'unlabelled=["gamma"]', "--json")
+    assert [row["environment"] for row in json.loads(other.out)["environments"]] == ["alpha", "beta", "gamma"]
+
+
+def test_info_draws_data_with_a_target(run: Run, folder: Path) -> None:
+    run("init", folder / "nodes.csv", folder / "edges.csv", "--out", folder / "shops.toml")
+    for kind in ("overview", "sizes", "rates"):
+        picture = folder / f"{kind}.png"
+        assert run("data", "info", folder / "shops.toml", "--figure", picture, "--kind", kind).status == 0
+        assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_make_writes_tables_that_are_read_back_the_same(run: Run, folder: Path) -> None:
+    run("init", folder / "nodes.csv", folder / "edges.csv", "--out", folder / "shops.toml")
+    made = run("data", "make", folder / "shops.toml", "--out", folder / "new")
+    assert made.out.startswith("shops: 4 environments with 115 nodes written to")
+    first, second = (
+        json.loads(run("data", "info", path, "--json").out)
+        for path in (folder / "shops.toml", folder / "new" / "dataset.toml")
+    )
+    assert (second["dataset"], second["class_names"]) == ("shops", first["class_names"])
+    assert second["environments"] == first["environments"]
+
+
+def test_class_codes_that_differ_are_noticed(run: Run, folder: Path) -> None:
+    nodes = pd.read_csv(folder / "nodes.csv")
+    codes = {"alpha": "good", "beta": "good", "gamma": "poor"}
+    nodes["outcome"] = nodes["chain"].map(codes).where(np.arange(115) % 5 > 0, "fair").mask(nodes["chain"] == "delta")
+    nodes.loc[1, "outcome"] = "poor"
+    nodes.to_csv(folder / "nodes.csv", index=False)
+    run("init", folder / "nodes.csv", folder / "edges.csv", "--out", folder / "shops.toml")
+    found = run("data", "info", folder / "shops.toml")
+    assert (
+        "environment 'gamma' has other class shares than training (distance 0.78 of 1): 'good' is 0 % there and 78 % "
+        "in training. Do the labels mean the same?"
+    ) in found.err
+    assert "'beta' has other class shares" not in found.err
+    assert "class shares than" not in found.out  # once is enough
+
+
+@pytest.mark.parametrize("command", ["verify", "fetch"])
+def test_only_the_catalogue_has_files(run: Run, folder: Path, command: str) -> None:
+    found = run("data", command, folder / "my.toml")
+    assert (found.status, "only datasets of the catalogue have files" in found.err) == (2, True)
