@@ -18,6 +18,7 @@ from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.estimators import Ensemble, Estimator, recorded_estimator
 from graphshift.estimators.adaptation import parts_of
+from graphshift.estimators.direct import DirectEstimator
 from graphshift.estimators.predictor import Predictor
 from graphshift.fitting.fit import peak_rss_mb, seconds_per_epoch
 from graphshift.studies.jobs import Job
@@ -88,7 +89,9 @@ def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
     """A trial never looks at the tests, unless the rule that does is asked for; a run scores them once."""
     tests = data.tests if any(SELECTIONS[rule].uses_tests for rule in job.rules) else ()
     members = [
-        recorded_estimator({**job.settings, "seed": seed}).fit(data.train, data.val, tests, also=job.rules[1:])
+        _remembering(recorded_estimator({**job.settings, "seed": seed})).fit(
+            data.train, data.val, tests, also=job.rules[1:]
+        )
         for seed in member_seeds(job.settings["seed"], job.ensemble)
     ]
     chosen = [_choices(member, job.rules[0]) for member in members]
@@ -109,6 +112,21 @@ def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
         "variance": fmean(variances) if variances else None,
         "curve": _curve(model) if final else None,
     }
+
+
+def _remembering(model: Estimator) -> Estimator:
+    """Has a model without a GNN predict every graph once, however often it is scored there: trees take their time."""
+    if isinstance(model, DirectEstimator):
+        known: dict[int, tuple[Environment, torch.Tensor]] = {}
+        predict = model.predict_plain
+
+        def predict_once(environment: Environment) -> torch.Tensor:
+            if id(environment) not in known:
+                known[id(environment)] = environment, predict(environment)
+            return known[id(environment)][1]
+
+        model.predict_plain = predict_once  # type: ignore[method-assign]
+    return model
 
 
 def _scored(selected: Selected, rule: str, members: Sequence[Estimator], data: ShiftDataset, job: Job) -> Selected:

@@ -125,7 +125,7 @@ def columns_apart(train: Sequence[Environment], other: Environment) -> float | N
     y = np.repeat([0, 1], [side.shape[0] for side in sides])
     model = LogisticRegression(class_weight="balanced", max_iter=200)
     guessed = cross_val_predict(model, x, y, cv=2, method="predict_proba")[:, 1]
-    return float(roc_auc_score(y, guessed))
+    return max(0.5, float(roc_auc_score(y, guessed)))  # below, it is chance
 
 
 def degrees_apart(train: Sequence[Environment], other: Environment) -> float:

@@ -1,0 +1,145 @@
+"""A budget is used: as many candidates as fit, the dearest left out, then seeds and trials; nothing is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import graphshift as gs
+from graphshift.core.errors import GraphshiftError
+from graphshift.studies import Arm, Plan
+from graphshift.studies.budget import PLANNED, Cost, Size, fitted_to, seconds_of, time_left, timed
+from graphshift.studies.resolved import resolve
+from tiny_studies import OPTIONS
+
+COSTS = {
+    "simple": Cost(1.0),
+    "erm": Cost(2.0, 0.1, 1.0),
+    "eerm": Cost(4.0, 0.4, 1.0),
+    "dear": Cost(0.0, 20.0),
+}
+
+
+def spent(names: list[str], size: Size, environments: int = 0) -> float:
+    """By hand: what all fits of these arms take."""
+    runs = size.seeds + size.leave_out * environments
+    return sum(
+        runs * (COSTS[n].fixed + COSTS[n].epoch * size.epochs)
+        + size.trials * (COSTS[n].trial + COSTS[n].epoch * size.epochs)
+        for n in names
+    )
+
+
+@pytest.mark.parametrize("budget", [60, 200, 500, 1_000, 2_000, 3_500])
+def test_most_of_the_time_is_planned_and_never_more(budget: float) -> None:
+    found = fitted_to(COSTS, ["simple", "erm"], 100, budget)
+    assert found.seconds == pytest.approx(spent(list(found.arms), found.size))
+    assert found.seconds <= budget
+    dearest = max(COSTS[name].fixed + COSTS[name].epoch * 100 for name in found.arms)
+    more = 2 * sum(COSTS[name].once(100) for name in found.arms)  # the next step: one seed, or two trials, of every arm
+    assert found.seconds + max(more, dearest) > min(budget, 3_500) or found.size.seeds == 10
+
+
+def test_the_dearest_candidates_are_left_out_first_and_it_is_said() -> None:
+    found = fitted_to(COSTS, ["simple", "erm"], 100, 200)
+    assert list(found.arms) == ["simple", "erm", "eerm"]
+    assert list(found.dropped) == ["dear"]
+    assert "more than is left of the budget" in found.dropped["dear"]
+    assert list(fitted_to(COSTS, ["simple", "erm"], 100, 50).dropped) == ["eerm", "dear"]
+    assert not fitted_to(COSTS, ["simple", "erm"], 100, 1e6).dropped
+
+
+def test_what_can_be_answered_smaller_is_never_refused() -> None:
+    short = fitted_to(COSTS, ["simple", "erm"], 100, 9.0)
+    assert list(short.arms) == ["simple", "erm"]
+    assert (short.size.seeds, short.size.trials) == (1, 0)
+    assert short.size.epochs == 50
+    hopeless = fitted_to(COSTS, ["simple", "erm"], 100, 0.0)  # done all the same, as small as it can be
+    assert list(hopeless.arms) == ["simple", "erm"]
+    assert hopeless.size == Size(1, 0, 12)
+    assert hopeless.seconds > 0
+
+
+def test_seeds_come_before_trials_and_both_end() -> None:
+    costs = {"erm": COSTS["erm"]}
+    sizes = [fitted_to(costs, ["erm"], 1, budget).size for budget in (7, 10, 15, 30, 60, 1e9)]
+    assert all(size.seeds >= 3 for size in sizes)
+    assert [size.trials for size in sizes] == sorted(size.trials for size in sizes)
+    assert (sizes[-1].seeds, sizes[-1].trials) == (10, 48)
+    assert 1 not in {size.trials for size in sizes}  # one trial would try the defaults alone
+
+
+def test_workers_share_the_fits_and_leaving_out_is_counted() -> None:
+    one, two = (fitted_to(COSTS, ["erm"], 100, 400 / workers, workers=workers) for workers in (1, 2))
+    assert one.size == two.size
+    left = fitted_to(COSTS, ["simple", "erm"], 100, 300, environments=3)
+    assert left.size.leave_out == 1
+    assert left.seconds == pytest.approx(spent(list(left.arms), left.size, 3))
+    assert left.seconds <= 300
+
+
+def test_time_is_kept_for_workers_to_start() -> None:
+    assert time_left(100, 10, 5, 0) == PLANNED * 100 - 10
+    assert time_left(100, 10, 5, 2) < PLANNED * 100 - 10 - 5
+    assert time_left(1, 10, 5, 2) == 0
+
+
+class Clock:
+    """A clock on which every look takes a second."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def test_needed_candidates_are_timed_first_and_timing_ends() -> None:
+    data = gs.load("planted", **OPTIONS)
+    tiny = {"epochs": 100, "hidden_channels": 4}
+    arms = [
+        Arm("slow", {"method": "eerm", "explorer": "random", "views": 2, **tiny}, {"edits_per_node": [1, 2]}),
+        Arm("broken", {"method": "erm", **tiny, "lr": 1e6}),
+        Arm("needed", {"method": "erm", **tiny}),
+    ]
+    plan = resolve(Plan("planted", arms, [0], OPTIONS), data)
+    order: list[str] = []
+    costs, dropped = timed(plan, data, ["needed"], 1_000.0, report=lambda done, name: order.append(name))
+    assert order == ["needed", "slow", "broken"]
+    assert {"needed", "slow"} <= set(costs)
+    assert all(cost.epoch > 0 for cost in costs.values())
+    costs, dropped = timed(plan, data, ["needed"], 5.0, clock=Clock())
+    assert list(costs) == ["needed"]
+    assert dropped["slow"] == "timing the others took a fifth of the budget"
+    gone = resolve(replace(plan, arms=plan.arms), data)
+    assert gone.arms == plan.arms
+
+
+def test_a_candidate_that_fails_is_dropped_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = gs.load("planted", **OPTIONS)
+    plan = resolve(Plan("planted", [Arm("a", {"method": "erm", "epochs": 3})], [0], OPTIONS), data)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise GraphshiftError("no memory for it.")
+
+    monkeypatch.setattr(gs.ERM, "fit", refuse)
+    assert timed(plan, data, ["a"], 10.0) == ({}, {"a": "it failed: no memory for it."})
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("20m", 1200), ("20", 1200), ("1.5h", 5400), ("3 min", 180), (12.5, 12.5)]
+)
+def test_times_are_read(text: str | float, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "0", "5d", "-3m", -1.0, float("nan")])
+def test_other_times_are_refused(text: str | float) -> None:
+    with pytest.raises(GraphshiftError, match="budget is .*; expected a time, as 90s, 20m or 2h"):
+        seconds_of(text)
+
+
+def test_a_budget_has_an_upper_end() -> None:
+    with pytest.raises(GraphshiftError, match="expected at most 168h"):
+        seconds_of("200h")
