@@ -31,6 +31,7 @@ KEYS = {
     "version",
     "selection_score",
     "confidence",
+    "warnings",
 }
 ERM = ("fit", "planted", "--method", "erm", "-o", "nodes=60", "--epochs", 2, "--hidden", 4)
 Files = Callable[[Path], dict[str, bytes]]

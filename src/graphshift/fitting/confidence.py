@@ -24,8 +24,8 @@ def assurance(model: Predictor, data: ShiftDataset) -> dict[str, Any]:
 
     Returns:
         ``confidence`` with the ``temperature`` (None without validation graphs) and, by role and environment,
-        ``nodes``, ``accuracy``, ``confidence`` and ``ece`` of raw probabilities, and under ``calibrated`` the last two of
-        calibrated ones. In binary tasks ``threshold`` too: the one of the largest F1 on validation, as a calibrated
+        ``nodes``, ``accuracy``, ``confidence`` and ``ece`` of raw probabilities, and under ``calibrated`` the last two
+        of calibrated ones. In binary tasks ``threshold`` too: the one of the largest F1 on validation, as a calibrated
         ``probability``, and the ``f1`` at it by environment.
     """
     if not model.task_.is_classification:
