@@ -47,7 +47,7 @@ def test_a_table_is_printed_and_everything_written(graphshift: Any, tmp_path: Pa
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert "planted · ERM · gcn · seed 3" in answer.out
     for name, value in result["tests"].items():
-        (line,) = [line for line in answer.out.splitlines() if f" {name} " in line]
+        (line,) = [line for line in answer.out.splitlines() if f"│ {name} " in line]
         assert f"{100 * value:.1f}" in line
         assert f"{100 * result['majority'][name]:.1f}" in line
     assert f"{100 * sum(result['tests'].values()) / 8:.1f}" in answer.out
