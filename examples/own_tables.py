@@ -8,7 +8,6 @@ import pandas as pd
 
 import graphshift as gs
 from graphshift.datasets.own import from_tables
-from graphshift.datasets.tables.preparation import load_preparation
 
 # The shift: how often the newspaper agrees with the vote. Age relates to the vote in the same way everywhere.
 PAPER_TELLS = {"DE": 0.9, "AT": 0.8, "FR": 0.6, "ES": 0.3, "PT": 0.1, "IT": 0.2}
@@ -61,9 +60,8 @@ with tempfile.TemporaryDirectory() as name:
         scores = model.score(data.tests)
         print(f"{type(model).__name__:5s} " + "  ".join(f"{name} {value:.2f}" for name, value in scores.items()))
 
-    # Save the model and the preparation in one folder. Together they take raw tables.
+    # The preparation is saved with the model: together they take raw tables.
     model.save(saved)
-    preparation.save(saved)
 
     # A new country: one newspaper is unknown to training, and no vote is known.
     make_tables(new, ["IT"], seed=1)
@@ -71,7 +69,6 @@ with tempfile.TemporaryDirectory() as name:
     people.loc[:19, "paper"] = "Gazette"
     people.to_csv(new / "nodes.csv", index=False)
 
-    model, preparation = gs.load_model(saved), load_preparation(saved)
-    graph, ids = preparation.environment(new / "nodes.csv", new / "edges.csv", name="IT")
-    table = preparation.table(ids, model.predict(graph), model.predict_proba(graph))
-    print(table.head(3).round(3).to_string(index=False))
+    model = gs.load_model(saved)
+    graph = model.prepare(new / "nodes.csv", new / "edges.csv", name="IT")
+    print(model.predict_frame(graph).head(3).round(3).to_string(index=False))

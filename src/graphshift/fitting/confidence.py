@@ -1,7 +1,8 @@
 """How sure a model is, and how right: what ``result.json`` says of probabilities, thresholds and unlabelled targets."""
 
 import dataclasses
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,16 @@ from graphshift.data.metrics import METRICS
 from graphshift.estimators import Predictor
 from graphshift.estimators.confidence import sigmoid
 
+_GAP = 0.1  # between confidence and accuracy, that is told of
+
 
 def assurance(model: Predictor, data: ShiftDataset) -> dict[str, Any]:
     """Of the validation and test environments: accuracy, mean confidence and calibration error; empty in regression.
 
     Returns:
         ``confidence`` with the ``temperature`` (None without validation graphs) and, by role and environment,
-        ``accuracy``, ``confidence`` and ``ece`` of raw probabilities, and under ``calibrated`` the last two of
-        calibrated ones. In binary tasks ``threshold`` too: the one of the largest F1 on validation, as a calibrated
+        ``nodes``, ``accuracy``, ``confidence`` and ``ece`` of raw probabilities, and under ``calibrated`` the last two
+        of calibrated ones. In binary tasks ``threshold`` too: the one of the largest F1 on validation, as a calibrated
         ``probability``, and the ``f1`` at it by environment.
     """
     if not model.task_.is_classification:
@@ -38,10 +41,32 @@ def assurance(model: Predictor, data: ShiftDataset) -> dict[str, Any]:
     return {"confidence": found, "threshold": {"by": "auto", "probability": probability, "f1": scores}}
 
 
+def too_sure(result: Mapping[str, Any]) -> list[str]:
+    """A sentence on the validation and test environments where the model is much surer than it is right; none else.
+
+    The gap is looked at after calibration, and beyond what so few nodes would show by chance.
+
+    Args:
+        result: of a fit, with what :func:`assurance` gave.
+    """
+    found = []
+    for role in ("val", "tests"):
+        for name, one in result.get("confidence", {}).get(role, {}).items():
+            sure, right = one.get("calibrated", one)["confidence"], one["accuracy"]
+            if sure - right > _GAP + 1 / math.sqrt(one["nodes"]):
+                found.append(f"{name} ({sure:.2f} sure, {right:.2f} right)")
+    if not found:
+        return []
+    shown = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
+    return [
+        f"the probabilities are too sure, calibration on validation included, in {shown}: do not rely on them there."
+    ]
+
+
 def _assurance(model: Predictor, environment: Environment) -> dict[str, Any]:
     rows, y = environment.counted.cpu().numpy(), environment.labels.cpu().numpy()
     raw = _probabilities(model, environment, calibrated=False)[rows]
-    note: dict[str, Any] = {"accuracy": METRICS["accuracy"].compute(y, raw)} | _sureness(y, raw)
+    note: dict[str, Any] = {"nodes": y.size, "accuracy": METRICS["accuracy"].compute(y, raw)} | _sureness(y, raw)
     if model.confidences_:
         note["calibrated"] = _sureness(y, _probabilities(model, environment, calibrated=True)[rows])
     return note

@@ -12,6 +12,7 @@ from graphshift.datasets import load
 from graphshift.estimators import make_estimator
 from graphshift.estimators.ensemble import Ensemble, note_ensemble
 from graphshift.estimators.loading import load_model
+from graphshift.fitting.confidence import too_sure
 from graphshift.fitting.doubts import warnings_about
 from graphshift.fitting.fit import (
     FitRequest,
@@ -91,6 +92,6 @@ def _finish(folder: Path, data: ShiftDataset, results: list[dict[str, Any]]) -> 
     result = {name: results[0][name] for name in _SHARED} | {"seconds": seconds, "ensemble": len(results)}
     result |= mean_and_tests(ensemble, data)
     result["members"] = [{name: r[name] for name in ("seed", "best_epoch", "val", "tests")} for r in results]
-    result |= {"peak_rss_mb": peak_rss_mb(), "warnings": warnings_about(result, data)}
+    result |= {"peak_rss_mb": peak_rss_mb(), "warnings": warnings_about(result, data) + too_sure(result)}
     write_json(folder / "result.json", result)
     return result

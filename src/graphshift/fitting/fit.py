@@ -19,7 +19,7 @@ from graphshift.data.dataset import ShiftDataset
 from graphshift.data.metrics import METRICS
 from graphshift.datasets import load
 from graphshift.estimators import Estimator, Predictor, make_estimator
-from graphshift.fitting.confidence import assurance, outlook
+from graphshift.fitting.confidence import assurance, outlook, too_sure
 from graphshift.fitting.doubts import warnings_about
 from graphshift.fitting.memory.advice import advice, show_size
 from graphshift.fitting.memory.estimating import Estimate, estimate
@@ -222,7 +222,7 @@ def finish(model: Estimator, data: ShiftDataset, run: Run, expected: Estimate) -
     result = result_of(model, data)
     run.mend()
     result |= {"estimated_mb": expected.megabytes, "low_memory": low_memory(model)}
-    result["warnings"] = warnings_about(result, data)
+    result["warnings"] = warnings_about(result, data) + too_sure(result)
     model.save(place, overwrite=True)
     write_predictions(model, data, run.folder)
     write_json(run.folder / "result.json", result)
