@@ -106,19 +106,18 @@ def _request(dataset: str, given: dict[str, Any], option: list[str] | None, data
 def _resumed_request(
     resume: bool, out: Path | None, given: dict[str, Any], option: list[str] | None, data_dir: Path | None
 ) -> FitRequest:
+    from graphshift.core.parsing import checked_note
     from graphshift.core.storage import read_json
     from graphshift.estimators.settings import has_setting, recorded_estimator
     from graphshift.fitting.fit import FitRequest
+    from graphshift.fitting.notes import ConfigNote
 
     if not resume or out is None:
         raise GraphshiftError("DATASET is missing; name a dataset or a TOML file, or give --out DIR --resume.")
-    config = read_json(out / "config.json")
-    try:
-        settings = recorded_estimator(config["settings"], where=f"{out / 'config.json'}: ").settings()
-        filed = {k: v for k, v in settings.items() if has_setting(k, settings)}
-        name, options = str(config["dataset"]), dict(config["options"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise GraphshiftError(f"{out / 'config.json'}: field {error} is missing; this is no run to resume.") from None
+    config = checked_note(ConfigNote, read_json(out / "config.json"), where=str(out / "config.json"))
+    settings = recorded_estimator(config.settings, where=f"{out / 'config.json'}: ").settings()
+    filed = {k: v for k, v in settings.items() if has_setting(k, settings)}
+    name, options = config.dataset, config.options
     return FitRequest(name, options | dataset_options(name, option, data_dir), filed | given)
 
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: What a recommendation is about: a TOML file's own choice of these is ignored.
 _COMPARED = {"method": "", "seed": "", "selection": ""}
 
+#: The longest budget, in seconds: a week. What runs for longer should be planned, not guessed.
+_MOST = 7 * 24 * 3600.0
+
 _UNITS = {"": 60.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -89,24 +92,30 @@ def recommend(
 def _seconds(text: str) -> float:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|)", text.strip())
     if not found or not float(found[1]):
-        raise GraphshiftError(f"--budget is {text!r}; expected a time, as 90s, 20m or 2h.")
-    return float(found[1]) * _UNITS[found[2]]
+        raise GraphshiftError(f"--budget is {text!r:.80}; expected a time, as 90s, 20m or 2h.")
+    seconds = float(found[1]) * _UNITS[found[2]]
+    if seconds > _MOST:
+        raise GraphshiftError(
+            f"--budget is {text!r:.80}; expected at most {_MOST / 3600:.0f}h. For more, plan a study yourself: "
+            "graphshift compare says what it runs, and goes on where it was stopped."
+        )
+    return seconds
 
 
 def _kept_size(folder: Path) -> Size | None:
     """That of the comparison that is there: timing might choose another size, and the study could not be resumed."""
+    from graphshift.core.parsing import checked_note
     from graphshift.core.storage import read_json
+    from graphshift.studies.notes import PlanNote
     from graphshift.studies.recommending import Size
 
     if not (folder / "plan.json").is_file():
         return None
-    plan = read_json(folder / "plan.json")
-    try:
-        epochs = plan["arms"][0]["settings"]["epochs"]
-        return Size(len(plan["seeds"]), plan["trials"], epochs)
-    except (KeyError, TypeError, IndexError):
-        message = f"{folder}: holds another study; choose another --out, or replace it (--force)."
-        raise GraphshiftError(message) from None
+    plan = checked_note(PlanNote, read_json(folder / "plan.json"), where=str(folder / "plan.json"))
+    epochs = plan.arms[0].settings.get("epochs")
+    if not isinstance(epochs, int) or not 0 < epochs < 2**31:
+        raise GraphshiftError(f"{folder}: holds another study; choose another --out, or replace it (--force).")
+    return Size(len(plan.seeds), plan.trials, epochs)
 
 
 def fit_command(dataset: str, settings: Any, option: list[str] | None, data_dir: Path | None) -> str:

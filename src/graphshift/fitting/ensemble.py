@@ -5,6 +5,7 @@ from typing import Any
 
 from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.parsing import checked_note
 from graphshift.core.storage import write_json
 from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets import load
@@ -21,6 +22,7 @@ from graphshift.fitting.fit import (
     run_folder,
     write_predictions,
 )
+from graphshift.fitting.notes import ConfigNote
 
 #: What the result of an ensemble takes from its first member's.
 _SHARED = ("dataset", "method", "backbone", "seed", "metric", "selection", "majority", "seconds_per_epoch", "version")
@@ -72,8 +74,7 @@ def fit_ensemble(
 def members_of(folder: Path) -> int | None:
     """How many members the ensemble in a folder is to have; None where there is none."""
     there = run_folder(folder).read()
-    found = there.get("ensemble") if isinstance(there, dict) else None
-    return found if isinstance(found, int) else None
+    return None if there is None else checked_note(ConfigNote, there, where=str(folder / "config.json")).ensemble
 
 
 def _finish(folder: Path, data: ShiftDataset, results: list[dict[str, Any]]) -> dict[str, Any]:

@@ -13,16 +13,20 @@ from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.folders import OwnedFolder, differences
 from graphshift.core.hparams import hparams_of
+from graphshift.core.parsing import checked_note
 from graphshift.core.storage import read_json, write_json
 from graphshift.data.dataset import ShiftDataset
+from graphshift.data.metrics import METRICS
 from graphshift.datasets import load
 from graphshift.estimators import Estimator, Predictor, make_estimator
 from graphshift.fitting.confidence import assurance, outlook
 from graphshift.fitting.memory.advice import advice, show_size
 from graphshift.fitting.memory.estimating import Estimate, estimate
 from graphshift.fitting.memory.machine import available_bytes, give_back_freed, resident_bytes
+from graphshift.fitting.notes import ConfigNote, ResultNote
 from graphshift.fitting.predictions import prediction_table, write_table
 from graphshift.training.run import Run
+from graphshift.training.selection import SELECTIONS
 
 #: All that a run or an ensemble writes beside ``config.json`` and the members' folders.
 _FILES = (
@@ -240,19 +244,31 @@ def check_folder(
     occupied = run_folder(folder).is_occupied()
     if occupied and resume:
         there = read_json(folder / "config.json")
+        checked_note(ConfigNote, there, where=str(folder / "config.json"))
         if differing := differences(there, {"version": __version__, **config}, where="config.json"):
             raise GraphshiftError(
                 f"{folder}: holds a run with other settings, so it cannot be resumed: {'; '.join(differing)}. "
                 "Give the same settings, or another --out."
             )
         result = folder / "result.json"
-        return (dict(read_json(result)) if result.exists() else None), True
+        return (_read_result(result) if result.exists() else None), True
     if occupied and not force:
         raise GraphshiftError(
             f"{folder}: exists and is not empty; nothing was changed. Resume it (--resume), replace the run in it "
             "(--force), or choose another --out."
         )
     return None, False
+
+
+def _read_result(path: Path) -> dict[str, Any]:
+    content = read_json(path)
+    note = checked_note(ResultNote, content, where=str(path))
+    METRICS.find(note.metric, where=f"{path}: ")
+    SELECTIONS.find(note.selection, where=f"{path}: ")
+    for scores in (one.tests for one in note.members or ()):
+        if scores.keys() != note.tests.keys():
+            raise GraphshiftError(f"{path}: the members of the ensemble have other tests than their mean; damaged.")
+    return dict(content)
 
 
 def remove_unbegun(folder: Path) -> None:

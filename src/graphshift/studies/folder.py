@@ -10,8 +10,10 @@ from graphshift._version import __version__
 from graphshift.core import folders
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.folders import OwnedFolder
+from graphshift.core.parsing import checked_note
 from graphshift.estimators import recorded_estimator
 from graphshift.studies.jobs import Schedule
+from graphshift.studies.notes import PlanNote
 
 #: Version of the files of a study.
 FORMAT = 1
@@ -63,6 +65,7 @@ def open_folder(folder: OwnedFolder, plan: Mapping[str, Any], *, force: bool) ->
             f"{folder.path}: exists, is not empty and holds no study; nothing was changed. Choose another --out, or "
             "add a study to what is there (--force)."
         )
+    checked_note(PlanNote, there, where=str(folder.path / folder.configuration))
     if differing := differences(there, plan):
         raise GraphshiftError(
             f"{folder.path}: holds another study: {'; '.join(differing)}. Give the same options to resume it, replace "

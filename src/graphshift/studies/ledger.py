@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.parsing import NotJSONError, parse_json, read_bytes
 from graphshift.studies.records import Entry
 
 E = TypeVar("E", bound=Entry)
+
+_MOST = 512 * 1024**2  # bytes: some hundred thousand fits
 
 
 class Ledger(Generic[E]):
@@ -46,17 +49,14 @@ class Ledger(Generic[E]):
         self.records = {id_: record for id_, record in self.records.items() if record.status != "failed"}
 
     def _read(self, path: Path, kind: type[E]) -> None:
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise GraphshiftError(f"{path}: cannot be read: {error.strerror}.") from None
+        content = read_bytes(path, _MOST)
         *lines, torn = content.split(b"\n")
         whole = len(content) - len(torn)
         for number, line in enumerate(lines, 1):
             try:
-                record = kind.from_json(json.loads(line))
-            except ValueError as error:
-                is_json = isinstance(error, GraphshiftError)
+                record = kind.from_json(parse_json(line, where="the line"))
+            except GraphshiftError as error:
+                is_json = not isinstance(error, NotJSONError)
                 if number == len(lines) and not is_json:  # torn as well: its end came to the disk before the rest
                     whole -= len(line) + 1
                     break
@@ -67,5 +67,8 @@ class Ledger(Generic[E]):
                 ) from None
             self.records[record.id] = record
         if whole < len(content):
-            with path.open("rb+") as file:
-                file.truncate(whole)
+            try:
+                with path.open("rb+") as file:
+                    file.truncate(whole)
+            except OSError as error:
+                raise GraphshiftError(f"{path}: cannot be written: {error.strerror}.") from None

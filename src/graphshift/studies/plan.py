@@ -20,6 +20,9 @@ _FIRST_TUNING_SEED = 10_000
 #: How far the seeds of an ensemble's members lie apart.
 _BETWEEN_MEMBERS = 1_000_000
 
+#: Of anything that is counted: arms, seeds, trials. A plan is written out in full.
+_MOST = 10_000
+
 #: The plan sets these itself, for every fit.
 _RESERVED = ("seed", "selection")
 
@@ -80,6 +83,8 @@ class Plan:
     def __post_init__(self) -> None:
         for name in ("arms", "seeds", "data_seeds", "selections", "adapt"):
             value = getattr(self, name)
+            if value is not None and len(value) > _MOST:
+                raise GraphshiftError(f"plan: {name} are {len(value):,}; expected at most {_MOST:,}.")
             object.__setattr__(self, name, None if value is None else tuple(value))
         _check_distinct("arms", [arm.name for arm in self.arms])
         _check_distinct("selections", self.selections)
@@ -93,8 +98,8 @@ class Plan:
         if unknown := [rule for rule in self.selections if rule not in rule_names()]:
             raise GraphshiftError(f"plan: selections has {unknown[0]!r}; {expected_one_of(unknown[0], rule_names())}")
         for name, least in {"trials": "0 (no tuning)", "repeats": "1", "ensemble": "1 (no ensembles)"}.items():
-            if (value := getattr(self, name)) < int(least[0]):
-                raise GraphshiftError(f"plan: {name} is {value}; expected {least} or more.")
+            if not int(least[0]) <= (value := getattr(self, name)) <= _MOST:
+                raise GraphshiftError(f"plan: {name} is {value}; expected {least} or more, up to {_MOST:,}.")
         for adapt in self.adapt:
             parts_of(adapt)
         if len(set(self.adapt)) != len(self.adapt):

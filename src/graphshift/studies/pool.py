@@ -23,7 +23,7 @@ from graphshift.studies.jobs import Job
 from graphshift.studies.records import Record
 
 #: What Python is asked to run; without the working folder on its path, where a `random.py` might lie.
-_WORKER = ("-P", "-m", "graphshift.studies.worker")
+_WORKER = ("-P", str(Path(__file__).with_name("worker.py")))
 
 #: After so many workers in a row that ended before they were ready, the study ends.
 _MAX_FAILED_STARTS = 3
@@ -45,7 +45,7 @@ class _Worker:
         self.ready = False
         self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed by `end`)
         self.process = subprocess.Popen(
-            [sys.executable, *_WORKER],
+            [sys.executable, *_WORKER, str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,

@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.parsing import checked_note
 from graphshift.core.progress import error_console
 from graphshift.core.storage import read_json, write_json
 from graphshift.data.dataset import ShiftDataset
@@ -19,6 +20,7 @@ from graphshift.studies.job_runner import JobRunner, failed
 from graphshift.studies.jobs import Job, Schedule
 from graphshift.studies.ledger import Ledger
 from graphshift.studies.plan import Plan
+from graphshift.studies.notes import Provenance
 from graphshift.studies.pool import Pool, cores
 from graphshift.studies.progress import ProgressDisplay, StudyProgress, progress_display, seconds_left
 from graphshift.studies.provenance import session
@@ -28,6 +30,9 @@ from graphshift.studies.summary import Summary, make_summary
 from graphshift.training.loop import Interrupted
 
 Report = Callable[[Record], None]
+
+#: Workers, and threads of each.
+_MOST = 1024
 
 
 @dataclass(frozen=True)
@@ -78,8 +83,9 @@ def run_study(
         report: called with each new record.
         command: the words that started it, for the record.
     """
-    if workers < 0 or (threads is not None and threads < 1):
-        raise GraphshiftError(f"workers is {workers}, threads is {threads}; expected at least 0 and at least 1.")
+    if not 0 <= workers <= _MOST or (threads is not None and not 1 <= threads <= _MOST):
+        expected = f"expected 0 to {_MOST}, and 1 to {_MOST}"
+        raise GraphshiftError(f"workers is {workers}, threads is {threads}; {expected}.")
     check_data_seeds(plan)
     threads = threads or max(1, cores() // max(workers, 1))
     with computing_with(threads):
@@ -188,8 +194,10 @@ def _sessions(path: Path | None) -> list[dict[str, Any]]:
     if path is None or not path.exists():
         return []
     content = read_json(path)
-    if not isinstance(content, Mapping) or not isinstance(content.get("sessions"), list):
-        raise GraphshiftError(f"{path}: field `sessions` is missing; the file is damaged. Remove it to continue.")
+    try:
+        checked_note(Provenance, content, where=str(path))
+    except GraphshiftError as error:
+        raise GraphshiftError(f"{error} Remove the file to continue.") from None
     return list(content["sessions"])
 
 
