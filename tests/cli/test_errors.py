@@ -111,7 +111,7 @@ def test_fit_without_a_dataset_says_what_is_missing(refuses: Any, tmp_path: Path
         f"{tmp_path / 'config.json'}: there is no such file"
     )
     (tmp_path / "config.json").write_text('{"dataset": "planted"}')
-    assert "field 'settings' is missing; this is no run to resume" in refuses("fit", "--resume", "--out", tmp_path)
+    assert "field `options` is missing" in refuses("fit", "--resume", "--out", tmp_path)
 
 
 @pytest.mark.parametrize(

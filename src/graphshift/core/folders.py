@@ -72,9 +72,9 @@ class OwnedFolder:
                 path.unlink()
 
     def _is_leftover(self, path: Path) -> bool:
-        """A half-written file: of ``core.storage``, or of safetensors (``.tmp`` and six letters); a member's empty folder.
+        """A half-written file, of us or of safetensors (``.tmp`` and six letters), or a member's empty folder.
 
-        An ensemble that was killed before it wrote its configuration has nothing else.
+        An ensemble that was killed before it wrote its configuration has nothing but that.
         """
         if self.members and path.is_dir() and path.match(self.members):
             return all(self._is_leftover(inside) for inside in path.iterdir())

@@ -56,8 +56,8 @@ def check_rng_state(state: Tensor) -> None:
     """
     fresh = torch.Generator().get_state()
     if state.dtype != fresh.dtype or state.shape != fresh.shape:
-        found = f"{state.dtype} of shape {list(state.shape)}"
-        raise GraphshiftError(f"random state: found {found}; expected {fresh.dtype} of shape {list(fresh.shape)}.")
+        what = f"{state.dtype} of shape {list(state.shape)}"
+        raise GraphshiftError(f"random state: found {what}; expected {fresh.dtype} of shape {list(fresh.shape)}.")
     known, found = (_counters(one) for one in (fresh, state))
     if sum(known) == 1 and sum(found) not in (1, 625):  # else torch keeps them elsewhere
         raise GraphshiftError("random state: its counters do not fit each other; the file is damaged.")

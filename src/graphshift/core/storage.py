@@ -34,7 +34,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Reads JSON, within the limits of :mod:`graphshift.core.parsing`. Everything of ours that is JSON comes by here."""
+    """Reads JSON, within the limits of :mod:`graphshift.core.parsing`; all that is ours comes by here."""
     return parse_json(read_bytes(path, MOST_JSON), where=str(path))
 
 

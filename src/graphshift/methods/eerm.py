@@ -290,10 +290,10 @@ class EERMMethod(Method):
         explorers = self._explorers(environments)
         if not any(explorer.learns for explorer in explorers):
             return
-        if not bool(torch.isfinite(risks).all()):  # no reward can be made of them; the loop stops at such a loss
-            return
         shared = self.hparams.credit == "shared"
         rewards = variance(risks.detach()).expand(risks.numel()) if shared else difference_rewards(risks)
+        if not bool(torch.isfinite(rewards).all()):  # nothing to learn from; the loop stops at such a loss
+            return
         proposed = [view for row in views for view in row]
         triples = zip(explorers, proposed, rewards.tolist(), strict=True)
         self._together(explorers, [partial(explorer.learn, view, reward) for explorer, view, reward in triples])

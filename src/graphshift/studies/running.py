@@ -19,8 +19,8 @@ from graphshift.studies.folder import open_folder, plan_json, study_folder
 from graphshift.studies.job_runner import JobRunner, failed
 from graphshift.studies.jobs import Job, Schedule
 from graphshift.studies.ledger import Ledger
-from graphshift.studies.plan import Plan
 from graphshift.studies.notes import Provenance
+from graphshift.studies.plan import Plan
 from graphshift.studies.pool import Pool, cores
 from graphshift.studies.progress import ProgressDisplay, StudyProgress, progress_display, seconds_left
 from graphshift.studies.provenance import session

@@ -73,9 +73,9 @@ class Method(ABC):
             slots.setdefault(int(index), {})[slot] = tensor
         optimizer = self.optimizer.state_dict()
         shapes = [p.shape for group in self.optimizer.param_groups for p in group["params"]]
-        for number, slot in slots.items():  # torch takes any; the next step would fail, or go anywhere
+        for number, own in slots.items():  # torch takes any; the next step would fail, or go anywhere
             expected = {"step": torch.Size([]), "exp_avg": shapes[number], "exp_avg_sq": shapes[number]}
-            if {name: tensor.shape for name, tensor in slot.items()} != expected:
+            if {name: tensor.shape for name, tensor in own.items()} != expected:
                 raise GraphshiftError(f"the optimiser's state of parameter {number} has other names or shapes")
         self.optimizer.load_state_dict({"state": slots, "param_groups": optimizer["param_groups"]})
 
