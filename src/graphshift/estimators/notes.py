@@ -37,6 +37,21 @@ class CalibrationNote(_Note):
         return self
 
 
+class _Thresholds(_Note):
+    logits: list[float] = Field(min_length=1)
+    found: list[int]
+    false: list[int]
+    positives: int = Field(ge=1)
+    negatives: int = Field(ge=1)
+
+
+class ConfidenceNote(_Note):
+    """A :class:`~graphshift.estimators.confidence.Confidence`."""
+
+    temperature: float = Field(gt=0)
+    thresholds: _Thresholds | None = None
+
+
 class ModelNote(_Note):
     """``model.json``."""
 
@@ -50,6 +65,7 @@ class ModelNote(_Note):
     seconds: float = Field(ge=0)
     prior: list[float] = []
     calibrations: dict[str, CalibrationNote] = {}
+    confidences: dict[str, ConfidenceNote] = {}
 
     @model_validator(mode="after")
     def _of_the_classes(self) -> "ModelNote":
@@ -65,3 +81,4 @@ class EnsembleNote(_Note):
 
     format: int
     members: int = Field(ge=1, le=10_000)
+    confidences: dict[str, ConfidenceNote] = {}

@@ -36,7 +36,7 @@ class ResultNote(_Note):
     val: float | None = None
     majority: dict[str, float] = {}
     seconds: float
-    seconds_per_epoch: float
+    seconds_per_epoch: float | None
     best_epoch: int | None = None
     selection_score: float | None = None
     peak_rss_mb: float | None = None

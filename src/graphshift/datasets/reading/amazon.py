@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.unpacking import check_zip
 from graphshift.datasets.reading.files import Folder, Source, cached, require
 from graphshift.datasets.reading.raw_graph import RawGraph, checked_csr, undirected_edges
 
@@ -29,6 +30,7 @@ def read_npz(file: Path) -> RawGraph:
     names = [f"{kind}_{part}" for kind in ("adj", "attr") for part in ("data", "indices", "indptr", "shape")]
     try:
         with open(file, "rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            check_zip(archive.zip, file)
             for name in (*names, "labels"):
                 if name not in archive:
                     raise GraphshiftError(

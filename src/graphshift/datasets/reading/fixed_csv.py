@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.unpacking import check_table_file
 
 _KINDS = {"int64": "a whole number", "float32": "a number", "str": "text"}
 _DAMAGED = "the file is damaged or a different file; download it again."
@@ -56,6 +57,7 @@ def read_table(path: Path, columns: Mapping[str, str], *, header: bool = True) -
     """
     problem: str | None = None
     try:
+        check_table_file(path)
         names = _first_line(path, columns, header)
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # fields that belong to no column

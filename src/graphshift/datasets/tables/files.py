@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.unpacking import check_parquet, check_table_file, repeated_words
 from graphshift.datasets.tables.delimited import Found, one_line, read_csv
 
 #: What a table may be: a path to CSV (``.csv``, ``.csv.gz``) or Parquet (``.parquet``, ``.pq``), or a frame.
@@ -160,6 +161,7 @@ def _from_path(path: Path, text: Collection[str], *, separator: str, **options: 
         raise GraphshiftError(f"{path}: this is a folder; expected a CSV or Parquet file.")
     if not path.exists():
         raise GraphshiftError(f"{path}: there is no such file.")
+    check_table_file(path)
     if path.suffix in (".parquet", ".pq"):
         return _plain(_read_parquet(path, options["rows"], options["columns"]), str(path))
     if path.suffix not in (".csv", ".tsv", ".txt") and path.suffixes[-2:] != [".csv", ".gz"]:
@@ -178,7 +180,13 @@ def _read_parquet(path: Path, rows: int | None = None, columns: Collection[str] 
     try:
         # pandas' own notes in the file would turn an id column into an index; only the columns matter.
         chosen = None if columns is None else list(columns)
-        frame = parquet.read_table(path, columns=chosen).slice(0, rows).to_pandas(ignore_metadata=True)
+        with parquet.ParquetFile(path) as file:
+            check_parquet(file, path)
+            words = repeated_words(file)
+        table = parquet.read_table(path, columns=chosen, read_dictionary=words)
+        frame = table.slice(0, rows).to_pandas(ignore_metadata=True)
+    except GraphshiftError:
+        raise
     except (pyarrow.ArrowException, OSError, ValueError, TypeError, MemoryError) as error:
         raise GraphshiftError(f"{path}: this is not a whole Parquet file ({one_line(error)}).") from None
     return frame.loc[:, [not re.fullmatch(r"__index_level_\d+__", str(name)) for name in frame.columns]]
