@@ -14,7 +14,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.core.parsing import check_regular
 
 #: Columns of a table.
-MOST_COLUMNS = 50_000
+MOST_COLUMNS = 20_000
 
 _VARIABLE = "GRAPHSHIFT_MAX_UNPACKED"
 _LEAST, _RATIO, _PART = 256 * 1024**2, 50, 1024**2
