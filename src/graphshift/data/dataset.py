@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphshift.data.environment import Environment, check_together
-from graphshift.data.remarks import label_remarks, mention
 from graphshift.data.tasks import Task
 
 
@@ -51,7 +50,6 @@ class ShiftDataset:
             named = [e.replace(ids=ids[e.name]) if e.ids is None and e.name in ids else e for e in found]
             object.__setattr__(self, role, tuple(named))
         check_together(self.train, [*self.val, *self.tests], self.target, where=f"dataset {self.name!r}")
-        mention(label_remarks(self.train, self.val), where=f"dataset {self.name!r}")
 
     @property
     def task(self) -> Task:

@@ -198,7 +198,6 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         defaults: Mapping[str, Any] = {}
         also = list(also)
         preparation = train.facts.get("preparation") if isinstance(train, ShiftDataset) else None
-        mentioned = isinstance(train, ShiftDataset)  # when it was made
         if isinstance(train, ShiftDataset):
             if val or tests:
                 raise GraphshiftError("fit: a ShiftDataset has its own val and tests; leave these arguments out.")
@@ -214,8 +213,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
                 "torch.set_default_dtype(torch.float32) first."
             )
         roles = _roles(train, val, tests, chosen.seed)
-        if not mentioned:
-            mention(label_remarks(roles.train, roles.val), where="fit")
+        mention(label_remarks(roles.train, roles.val), where="fit")
         others = {name: _shared_rule(name).prepare(roles, device)[1] for name in also}
         training, selection = SELECTIONS[chosen.selection].prepare(roles, device)
         bars = [ProgressBar(self.label)] if progress else []

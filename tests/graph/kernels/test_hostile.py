@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -73,7 +74,7 @@ def attempt(run: Callable[[], Any]) -> None:
     except GraphshiftError:
         return
     except RuntimeError as error:
-        assert "type" in str(error) or "Float" in str(error) or "require" in str(error), error
+        assert re.search("type|Float|require|non-empty", str(error)), error
 
 
 def nodes_of(first: torch.Tensor) -> int:
