@@ -57,9 +57,9 @@ sanitize: $(VENV)/.dev
 	  ASAN_OPTIONS=detect_leaks=0 SANITIZED_KERNELS=$(CURDIR)/$(VENV)/sanitized.so HOSTILE_EXAMPLES=400 OMP_NUM_THREADS=1 \
 	  $(BIN)/python -m pytest -p no:cacheprovider tests/graph/kernels
 
-# Hostile files and kills at every file operation: tests/attack/README.md. About 20 minutes on two cores.
+# Hostile files and kills at every file operation: tests/attack/run.py says more. About 20 minutes on two cores.
 attack: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python tests/attack/run.py
+	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m attack.run
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
