@@ -4,13 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 SHELL := /bin/sh
 
-.PHONY: help demo test test-lab lint bench bench-check page docs clean
+.PHONY: help demo test test-lab sanitize attack lint bench bench-check page docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo         compare ERM and EERM on the built-in data: tables and figures in demo-output/"
 	@echo "make test         lint, types, the library's tests, examples and doctests (about 6 minutes)"
 	@echo "make test-lab     tests of the paper's experiments, the result pages and the speed suite"
+	@echo "make sanitize     the kernels' tests and a fuzzer under AddressSanitizer and UndefinedBehaviorSanitizer"
+	@echo "make attack       1,000 hostile inputs and 400 kills (about 20 minutes)"
 	@echo "make lint         ruff and mypy alone"
 	@echo "make bench        measure speed and memory, into benchmarks/ (about 20 minutes)"
 	@echo "make bench-check  measure again and compare with benchmarks/"
@@ -43,6 +45,21 @@ test: lint
 
 test-lab: $(VENV)/.dev
 	$(PYTEST) tests/lab $(LAB) $(if $(COVERAGE),--cov=graphshift.lab --cov-report=term-missing:skip-covered --cov-fail-under=90)
+
+# The kernels with AddressSanitizer and UndefinedBehaviorSanitizer: any wrong access or undefined step ends the tests.
+KERNELS := src/graphshift/graph/kernels
+SANITIZE := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
+
+sanitize: $(VENV)/.dev
+	$(CC) -shared -fPIC -g -O1 -fno-omit-frame-pointer -fopenmp-simd $(SANITIZE) -o $(VENV)/sanitized.so \
+	  -I$$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('include'))") $(KERNELS)/*.c -lm
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 SANITIZED_KERNELS=$(CURDIR)/$(VENV)/sanitized.so HOSTILE_EXAMPLES=400 OMP_NUM_THREADS=1 \
+	  $(BIN)/python -m pytest -p no:cacheprovider tests/graph/kernels
+
+# Hostile files and kills at every file operation: tests/attack/run.py says more. About 20 minutes on two cores.
+attack: $(VENV)/.dev
+	PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m attack.run
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -124,6 +124,7 @@ def test_other_tasks_are_learned(method: str, kind: str, data: gs.ShiftDataset, 
     np.testing.assert_array_equal(loaded.predict(made.tests[0]), model.predict(made.tests[0]))
 
 
+@pytest.mark.filterwarnings("ignore:fit. ")  # a class with one node, or none
 @pytest.mark.parametrize("method", [*TABULAR, "majority"])
 def test_a_class_that_training_does_not_have(method: str, data: gs.ShiftDataset) -> None:
     (train,) = data.train

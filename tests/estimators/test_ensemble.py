@@ -81,6 +81,7 @@ def test_a_missing_member_is_named(members: list[gs.Estimator], tmp_path: Path) 
         load_model(tmp_path / "e")
 
 
+@pytest.mark.filterwarnings("ignore:fit. ")  # a class with one node, or none
 def test_members_must_fit_together(members: list[gs.Estimator]) -> None:
     with pytest.raises(GraphshiftError, match="no members"):
         gs.Ensemble([])

@@ -16,7 +16,6 @@ from graphshift.data.metrics import METRICS
 from graphshift.estimators import base, make_estimator
 from graphshift.estimators.base import _roles as roles_of
 from graphshift.fitting import fit as fitting
-from graphshift.fitting.confidence import too_sure
 from graphshift.fitting.fit import FitRequest, fit_in_folder, result_of, run_folder
 from graphshift.fitting.memory import Estimate
 from graphshift.training.run import Run
@@ -77,7 +76,7 @@ def test_a_folder_holds_everything(tmp_path: Path) -> None:
         "model/weights.safetensors",
     }
     assert json.loads((folder / "result.json").read_text()) == result
-    assert set(result) == KEYS | {"estimated_mb", "low_memory", "warnings"}
+    assert set(result) == KEYS | {"estimated_mb", "low_memory"}
     assert 50 < result["estimated_mb"] < 100_000
     assert result["low_memory"] is False
     assert (result["dataset"], result["method"], result["backbone"], result["seed"]) == ("planted", "erm", "gcn", 3)
@@ -189,7 +188,7 @@ def test_a_damaged_config_is_told(tmp_path: Path) -> None:
     fit_in_folder(request(), tmp_path)
     for text, match in (
         ("[3]", r"config\.json: the content is \[3\]"),
-        ('{"settings": 3}', "field `dataset` is missing"),
+        ('{"settings": 3}', "dataset"),
         ("{", "not JSON"),
     ):
         (tmp_path / "config.json").write_text(text)
@@ -372,7 +371,6 @@ def test_a_result_says_how_sure_and_how_right_the_model_is() -> None:
         y = e.labels.numpy()
         raw, calibrated = (model.predict_proba(e, calibrated=c)[e.mask.numpy()] for c in (False, True))
         own = found[role][e.name]
-        assert own["nodes"] == 160
         assert own["accuracy"] == pytest.approx((raw.argmax(axis=1) == y).mean())
         assert own["confidence"] == pytest.approx(raw.max(axis=1).mean())
         assert own["ece"] == METRICS["ece"].compute(y, raw)
@@ -392,21 +390,6 @@ def test_a_result_says_how_sure_and_how_right_the_model_is() -> None:
         "shares": {"0": (predicted == 0).mean(), "1": (predicted == 1).mean()},
         "confidence": pytest.approx(probabilities.max(axis=1).mean()),
     }
-
-
-def test_probabilities_that_are_too_sure_are_told() -> None:
-    def told(confidence: float, accuracy: float, nodes: int, **calibrated: Any) -> list[str]:
-        one = {"nodes": nodes, "accuracy": accuracy, "confidence": confidence, **calibrated}
-        return too_sure({"confidence": {"temperature": None, "val": {}, "tests": {"ES": one}}})
-
-    (text,) = told(0.81, 0.32, 1000)
-    assert "too sure" in text
-    assert "ES (0.81 sure, 0.32 right)" in text
-    assert told(0.81, 0.32, 4) == []  # four nodes do not say
-    assert told(0.81, 0.75, 1000) == []
-    assert told(0.32, 0.81, 1000) == []  # too modest
-    assert told(0.81, 0.32, 1000, calibrated={"confidence": 0.4}) == []
-    assert too_sure({"metric": "mse"}) == []
 
 
 def test_a_target_of_values_has_their_mean() -> None:

@@ -13,12 +13,7 @@ from graphshift.studies.budget import PLANNED, Cost, Size, fitted_to, seconds_of
 from graphshift.studies.resolved import resolve
 from tiny_studies import OPTIONS
 
-COSTS = {
-    "simple": Cost(1.0),
-    "erm": Cost(2.0, 0.1, 1.0),
-    "eerm": Cost(4.0, 0.4, 1.0),
-    "dear": Cost(0.0, 20.0),
-}
+COSTS = {"simple": Cost(1.0), "erm": Cost(2.0, 0.1, 1.0), "eerm": Cost(4.0, 0.4, 1.0), "dear": Cost(0.0, 20.0)}
 
 
 def spent(names: list[str], size: Size, environments: int = 0) -> float:

@@ -67,7 +67,9 @@ def test_the_score_is_the_mean_of_validation_and_left_out_environments(study: St
     erm = found["ERM"]
     assert list(erm.places) == ["validation", *(f"{e.name} left out" for e in data.train)]
     val = fmean(row.val for row in study.rows() if row.arm == "ERM")
-    left = [r.selections["val"].tests[str(r.environment)] for r in study.records if (r.kind, r.arm) == ("left_out", "ERM")]
+    left = [
+        r.selections["val"].tests[str(r.environment)] for r in study.records if (r.kind, r.arm) == ("left_out", "ERM")
+    ]
     assert erm.score == pytest.approx(fmean([val, *left]))
     assert "ERM, + norm" in found
     assert "simple, + norm" not in found  # it has no batch normalisation
@@ -122,8 +124,13 @@ def test_test_scores_choose_nothing(study: Study) -> None:
         own = record.selections["val"]
         if record.kind == "run":
             tests = dict.fromkeys(own.tests, i % 7 / 7)
-            adapted = {way: replace(one, tests=tests, resampled={"val": one.resampled["val"], "mean": [0.1, 0.9]}) for way, one in own.adapted.items()}
-            own = replace(own, tests=tests, adapted=adapted, resampled={"val": own.resampled["val"], "mean": [0.1, 0.9]})
+            adapted = {
+                way: replace(one, tests=tests, resampled={"val": one.resampled["val"], "mean": [0.1, 0.9]})
+                for way, one in own.adapted.items()
+            }
+            own = replace(
+                own, tests=tests, adapted=adapted, resampled={"val": own.resampled["val"], "mean": [0.1, 0.9]}
+            )
         records.append(replace(record, selections={"val": own}))
     assert ranked(Study(study.plan, records, study.summary)) == before
 

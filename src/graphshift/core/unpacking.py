@@ -10,11 +10,13 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.parsing import check_regular
 
 #: Columns of a table.
-MOST_COLUMNS = 50_000
+MOST_COLUMNS = 20_000
 
 _VARIABLE = "GRAPHSHIFT_MAX_UNPACKED"
 _LEAST, _RATIO, _PART = 256 * 1024**2, 50, 1024**2
@@ -27,7 +29,7 @@ def check_table_file(path: Path) -> None:
     limit = unpacked_limit(path)
     packed = path.suffix == ".gz"
     total = separators = 0
-    in_header = True
+    in_header = path.suffix not in (".parquet", ".pq")
     try:
         with gzip.open(path) if packed else path.open("rb") as file:
             while (packed or in_header) and (part := file.read(_PART)):
@@ -95,6 +97,19 @@ def repeated_words(file: Any) -> list[str]:
             if column.physical_type == "BYTE_ARRAY" and short and "." not in column.path_in_schema:
                 found.add(column.path_in_schema)
     return sorted(found)
+
+
+def check_words(table: Any, path: Path) -> None:
+    """Refuses a :class:`pyarrow.Table` whose columns of :func:`repeated_words` would grow too much in full."""
+    needed, limit = 0.0, unpacked_limit(path)
+    for column in table.columns:
+        for chunk in column.chunks if hasattr(column.type, "index_type") else ():
+            lengths = chunk.dictionary.cast("large_binary").to_pylist()
+            places = chunk.indices.drop_null().to_numpy(zero_copy_only=False)
+            counts = np.bincount(places, minlength=len(lengths))
+            needed += float(sum(count * len(word or b"") for count, word in zip(counts, lengths, strict=True)))
+    if needed > limit:
+        raise too_large(path, limit)
 
 
 def check_zip(archive: Any, path: Path) -> None:

@@ -23,6 +23,7 @@ from graphshift.core.registry import Registry
 from graphshift.core.storage import write_json, write_tensors
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment, as_environments, check_together
+from graphshift.data.remarks import label_remarks, mention
 from graphshift.data.tasks import Task
 from graphshift.datasets.tables.preparation import save_preparation
 from graphshift.estimators.adaptation import Calibration, calibrated_to, parts_of, reweighted
@@ -212,6 +213,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
                 "torch.set_default_dtype(torch.float32) first."
             )
         roles = _roles(train, val, tests, chosen.seed)
+        mention(label_remarks(roles.train, roles.val), where="fit")
         others = {name: _shared_rule(name).prepare(roles, device)[1] for name in also}
         training, selection = SELECTIONS[chosen.selection].prepare(roles, device)
         bars = [ProgressBar(self.label)] if progress else []

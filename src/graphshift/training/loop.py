@@ -20,6 +20,7 @@ from torch import Tensor
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import rng_state, set_rng_state
 from graphshift.data.environment import Environment
+from graphshift.data.remarks import too_large
 from graphshift.training.batches import Batches, full_batch
 from graphshift.training.callbacks import Callback, History
 from graphshift.training.method import Method, with_prefix
@@ -109,7 +110,8 @@ def train(
     device = environments[0].mask.device
     history = History()
     listeners = [history, *callbacks]
-    trackers = {"": _Best(selection, method)} | {name: _Best(rule, method) for name, rule in (also or {}).items()}
+    rules = {"": selection} | dict(also or {})
+    trackers = {name: _Best(rule, method, environments) for name, rule in rules.items()}
     best, seconds = trackers[""], 0.0
     method.meet(environments)
     rows: list[dict[str, Any]] = []
@@ -148,7 +150,7 @@ def train(
                     raise _misfit(run, error) from error  # what the checkpoint held has other shapes than it needs
                 row = {"epoch": epoch} | _mean(steps)
                 if not math.isfinite(row["loss"]):
-                    raise _diverged(f"the loss became {row['loss']}", epoch)
+                    raise _diverged(f"the loss became {row['loss']}", epoch, environments)
                 for name, tracker in waiting.items():
                     score = tracker.offer(epoch)
                     row |= {} if score is None else {name or "val": score}
@@ -178,8 +180,8 @@ def train(
 class _Best:
     """The best epoch so far by one rule, and its weights."""
 
-    def __init__(self, rule: Selection, method: Method) -> None:
-        self.rule, self.method = rule, method
+    def __init__(self, rule: Selection, method: Method, train: Sequence[Environment]) -> None:
+        self.rule, self.method, self.train = rule, method, train
         self.epoch, self.score = 0, None if not rule.environments else -math.inf
         self.weights: dict[str, Tensor] = {}
 
@@ -194,7 +196,8 @@ class _Best:
             return None
         score = self.rule.score(self.method, self.rule.environments, epoch)
         if score is None:
-            raise _diverged("predictions for the validation environments became NaN or infinite", epoch)
+            found = "predictions for the validation environments became NaN or infinite"
+            raise _diverged(found, epoch, self.rule.environments)
         sign = 1 if self.rule.environments[0].task.scorer.higher_is_better else -1
         if not self.epoch or (self.score is not None and sign * score > sign * self.score):
             self.keep(epoch, score)
@@ -205,7 +208,7 @@ class _Best:
         self.epoch, self.score = epoch, score
         self.weights = {name: t.detach().clone() for name, t in self.method.backbone.state_dict().items()}
         if not all(bool(torch.isfinite(t).all()) for t in self.weights.values()):
-            raise _diverged("the weights became NaN or infinite", epoch)
+            raise _diverged("the weights became NaN or infinite", epoch, self.train)
 
     def choice(self) -> Choice:
         return Choice(self.epoch, self.score, self.weights)
@@ -236,7 +239,13 @@ def _mean(steps: Sequence[dict[str, float]]) -> dict[str, float]:
     return steps[0] if len(steps) == 1 else {name: fmean(step[name] for step in steps) for name in steps[0]}
 
 
-def _diverged(what: str, epoch: int) -> GraphshiftError:
+def _diverged(what: str, epoch: int, environments: Sequence[Environment]) -> GraphshiftError:
+    if where := too_large(environments):
+        return GraphshiftError(
+            f"{what} at epoch {epoch}; training was stopped: features are too large, and products of them overflow: "
+            f"{where}. Scale the columns, as x = (x - x.mean(0)) / x.std(0), with the mean and deviation of training; "
+            "gs.from_tables does."
+        )
     return GraphshiftError(
         f"{what} at epoch {epoch}; training was stopped. Usual causes: a learning rate that is too high (try a tenth), "
         "or features of very different sizes (scale the columns of `x`). Clipping gradients (clip=1.0) helps against "

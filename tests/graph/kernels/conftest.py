@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from graphshift.graph import kernels
 from graphshift.graph.kernels import native
+
+if path := os.environ.get("SANITIZED_KERNELS"):  # `make sanitize`
+    native.LIBRARY = native.load(path)
+    assert native.LIBRARY is not None
 
 
 @pytest.fixture(params=["kernels", "plain"])

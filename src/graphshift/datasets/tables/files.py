@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.core.unpacking import check_parquet, check_table_file, repeated_words
+from graphshift.core.unpacking import check_parquet, check_table_file, check_words, repeated_words
 from graphshift.datasets.tables.delimited import Found, one_line, read_csv
 
 #: What a table may be: a path to CSV (``.csv``, ``.csv.gz``) or Parquet (``.parquet``, ``.pq``), or a frame.
@@ -184,6 +184,7 @@ def _read_parquet(path: Path, rows: int | None = None, columns: Collection[str] 
             words = repeated_words(file)
         chosen = None if columns is None else list(columns)
         table = parquet.read_table(path, columns=chosen, read_dictionary=words)
+        check_words(table, path)
         frame = table.slice(0, rows).to_pandas(ignore_metadata=True)
     except GraphshiftError:
         raise

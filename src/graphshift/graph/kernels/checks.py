@@ -39,6 +39,8 @@ def check_rows(first: Tensor, columns: Tensor, rows: int, size: int, *, what: st
         raise GraphshiftError(
             f"{what}: rows and columns are {first.dtype} and {columns.dtype}; expected whole numbers."
         )
+    if size < 0 or rows < 0:
+        raise GraphshiftError(f"{what}: {rows} rows and {size} columns; expected 0 or more.")
     if first.dim() != 1 or columns.dim() != 1 or first.numel() != rows + 1:
         shapes = f"{list(first.shape)} and {list(columns.shape)}"
         raise GraphshiftError(f"{what}: rows and columns have shapes {shapes}; expected [{rows + 1}] and [entries].")

@@ -36,15 +36,22 @@ _ARGUMENTS: dict[str, list[Any]] = {
 _RESULTS: dict[str, Any] = {"policy_draw": ctypes.c_double, "policy_learn": _flag}
 
 
-def load() -> ctypes.CDLL | None:
-    """The compiled library; None if there is none, if it is of another version, or with ``GRAPHSHIFT_NATIVE=0``."""
+def load(path: str | None = None) -> ctypes.CDLL | None:
+    """The compiled library; None if there is none, if it is of another version, or with ``GRAPHSHIFT_NATIVE=0``.
+
+    Args:
+        path: of another build, such as one with sanitizers; None for the one that was installed.
+    """
     if os.environ.get("GRAPHSHIFT_NATIVE") == "0":
         return None
     try:
-        from graphshift.graph.kernels import _library  # type: ignore[attr-defined]  # made at installation
+        if path is None:
+            from graphshift.graph.kernels import _library  # type: ignore[attr-defined]  # made at installation
+
+            path = _library.__file__
     except ImportError:
         return None
-    library = ctypes.CDLL(_library.__file__)
+    library = ctypes.CDLL(path)
     if getattr(library, "graphshift_interface", lambda: 0)() != INTERFACE:
         warnings.warn(
             "the compiled kernels are of another version of graphshift and are not used; install it again "
