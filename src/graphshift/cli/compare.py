@@ -97,7 +97,7 @@ def compare(
     ways = [] if adapt is None else [way.strip() for way in adapt.split(",")]
     scored: dict[str, Any] = {"selections": rules, "in_domain": in_domain, "adapt": ways, "ensemble": ensemble}
     plan = Plan(dataset, arms, range(seeds), options, drawn, trials=tune, repeats=repeats, resample=True, **scored)
-    folder = out or Path("studies") / plan.dataset
+    folder = out or Path("studies") / plan.title
     how: dict[str, Any] = {"workers": workers, "threads": threads_per_worker, "retry_failed": retry_failed}
     with resumable() as command:
         study = run_study(plan, folder, force=force, progress=True, command=command, **how)

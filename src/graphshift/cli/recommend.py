@@ -58,7 +58,7 @@ def recommend(
             print(f"graphshift: note: {given}: {', '.join(unused)}: not used here: no arm has them.", file=sys.stderr)
         common = {name: value for name, value in common.items() if name not in unused}
     options |= dataset_options(dataset, option, data_dir)
-    folder = out or Path("recommend") / dataset
+    folder = out or Path("recommend") / str(options.get("name") or dataset)
     asked: dict[str, Any] = {"budget": seconds, "common": common, "misleading_edges": misleading_edges}
     how: dict[str, Any] = {"workers": workers, "threads": threads_per_worker, "force": force, "progress": True}
     with resumable() as command:

@@ -110,7 +110,7 @@ def _sizes(plan: ResolvedPlan) -> StudyTable:
     made = plan.own_data_seed
     note = "counted: nodes with a label that training or score looks at."
     note += f" The data are made from seed {made}." if made is not None and not plan.data_seeds else ""
-    return StudyTable(f"{plan.dataset}: graphs", ["environment", "for", *columns], rows, note)
+    return StudyTable(f"{plan.title}: graphs", ["environment", "for", *columns], rows, note)
 
 
 def _scores(summary: Summary) -> list[Block]:

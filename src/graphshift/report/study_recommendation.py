@@ -41,7 +41,7 @@ def candidate_table(found: Recommendation, criterion: str = "val") -> StudyTable
     if any(one.adapt for one in answer.candidates):
         note += " +: uses the unlabelled graph that is predicted."
     columns = ["candidate", "score" if shown else places[0], "behind the best", *shown, *tests, "seconds a fit"]
-    return StudyTable(f"{study.plan.dataset}: what to use", columns, rows, note)
+    return StudyTable(f"{study.plan.title}: what to use", columns, rows, note)
 
 
 def short_table(table: StudyTable, most: int = 12) -> StudyTable:

@@ -135,6 +135,11 @@ class Plan:
             raise GraphshiftError(f"arm {arm.name!r}: baseline is {arm.baseline!r}, and no arm has that name.")
 
     @property
+    def title(self) -> str:
+        """What tables and pages call the dataset: a user's tables have a name of their own."""
+        return str(self.options.get("name") or self.dataset)
+
+    @property
     def draws(self) -> list[tuple[int | None, int]]:
         """The pairs of data seed and seed that every arm is run with."""
         if self.data_seeds is None:

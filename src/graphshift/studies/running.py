@@ -89,7 +89,7 @@ def run_study(
     check_data_seeds(plan)
     threads = threads or default_threads(workers)
     with computing_with(threads):
-        with error_console().status(f"{plan.dataset}: reading …") if progress else nullcontext():
+        with error_console().status(f"{plan.title}: reading …") if progress else nullcontext():
             data = data_of(plan, plan.draws[0][0])
         schedule = Schedule(resolve(plan, data))
         owned = None if folder is None else study_folder(Path(folder))
@@ -145,7 +145,7 @@ class Session:
 
     def run(self, progress: bool, data: ShiftDataset | None) -> None:
         """Runs all jobs; Ctrl-C and SIGTERM end it, and what is done is kept."""
-        with progress_display(self.plan.dataset, enabled=progress) as display, _stoppable():
+        with progress_display(self.plan.title, enabled=progress) as display, _stoppable():
             try:
                 if self.workers == 0:
                     self._run_here(display, data)

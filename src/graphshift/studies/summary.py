@@ -189,10 +189,11 @@ def make_summary(schedule: Schedule, records: Records, sessions: Sequence[dict[s
                 findings += _sentences(entry, plan)
     skipped = [Skipped(what=what, reason=reason) for what, reason in (plan.skipped | _unfit(plan, arms)).items()]
     rules = [(rule, not SELECTIONS[rule].uses_tests) for rule in plan.selections]
-    same = ("dataset", "metric", "higher_is_better", "tests", "trials", "repeats")
+    same = ("metric", "higher_is_better", "tests", "trials", "repeats")
     return Summary(
         format=1,
         version=__version__,
+        dataset=plan.title,
         **{name: getattr(plan, name) for name in same},
         options=plan.public_options(),
         seeds=list(plan.seeds),
