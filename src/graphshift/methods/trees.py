@@ -106,16 +106,18 @@ class Trees:
 
     def leaves(self, table: _Array, root: int) -> NDArray[np.int32]:
         """The row of ``value`` that each row of a dense table reaches in the tree at a root."""
-        at = np.full(len(table), root, dtype=np.int32)
-        moving = np.arange(len(table) if self.left[root] >= 0 else 0)
-        flat, width = np.ascontiguousarray(table).reshape(-1), table.shape[1]
-        while moving.size:
-            here = at[moving]
-            goes_left = flat[moving * width + self.feature[here]] <= self.threshold[here]
-            here = np.where(goes_left, self.left[here], self.right[here])
-            at[moving] = here
-            moving = moving[self.left[here] >= 0]
-        return self.right[at]
+        reached = np.full(len(table), root, dtype=np.int32)
+        if self.left[root] >= 0:
+            flat, places = np.ascontiguousarray(table).reshape(-1), np.arange(len(table))
+            begin, at = places * table.shape[1], reached.copy()  # of the rows that are on their way
+            while places.size:
+                goes_left = flat.take(begin + self.feature.take(at)) <= self.threshold.take(at)
+                at = np.where(goes_left, self.left.take(at), self.right.take(at))
+                further = self.left.take(at) >= 0
+                if not further.all():
+                    reached[places[~further]] = at[~further]
+                    places, begin, at = places[further], begin[further], at[further]
+        return self.right[reached]
 
     def total(self, table: Table, add: Callable[[_Array, int, _Array], None], outputs: int) -> _Array:
         """Sums over trees, ``[rows, outputs]``, float64: ``add(sums, number, values)`` takes the values of one."""
