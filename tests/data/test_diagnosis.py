@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from graphshift.studies.diagnosis import homophily, remarks
 from torch_geometric.data import Data
 
 import graphshift as gs
+from graphshift.data.diagnosis import homophily, remarks
 
 
 def environment(name: str, codes: list[int], *, same: float, sparse: bool = False, seed: int = 0) -> gs.Environment:
