@@ -19,6 +19,7 @@ TINY = replace(
     dense=60,
     dense_steps=2,
     pyg=60,
+    table=120,
     starts=1,
     base={**BASE, "nodes": 60},
     axes={"nodes": (60, 120), "views": (2, 3), "features": (8, 64)},

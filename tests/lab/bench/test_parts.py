@@ -63,6 +63,14 @@ def test_million(bench: Bench) -> None:
     assert found["peak-random-60"].value == bench.outcome.data["normal"]["peak"] / 1e9
 
 
+def test_tables(bench: Bench) -> None:
+    found = run("tables", bench)
+    assert bars(found) == {"tables-120-seconds": (25.0, False), "tables-120-peak": (1.2, False)}
+    times = bench.outcome.data
+    assert found["tables-120-seconds"].value == pytest.approx((times["load"] + times["fit"]) / 1e6)
+    assert found["tables-120-over-pandas"].value == pytest.approx(times["load"] / times["pandas"])
+
+
 def test_twitch(with_data: Bench) -> None:
     found = run("twitch", with_data)
     assert bars(found) == {"twitch-random-over-3-erm": (1.1, False), "twitch-policies-after-2": (300.0, False)}
@@ -214,7 +222,7 @@ def test_names_choose_parts_and_sections() -> None:
     assert chosen_parts(["start", "floor"]) == ["floor", "start"]
     assert chosen_parts(["bars"]) == [name for name in PARTS if name not in ("curves", "backbones", "explorers")]
     assert SECTIONS == ("bars", "curves", "backbones", "explorers")
-    assert "million" not in CHECKED
+    assert not {"million", "tables"} & set(CHECKED)
     assert "floor" in CHECKED
     with pytest.raises(
         GraphshiftError, match=r"--only is 'flour'; expected one of bars, curves, backbones, explorers, floor"

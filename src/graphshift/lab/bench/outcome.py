@@ -17,7 +17,7 @@ class Measurement:
         id: what the same measurement is called in every run; sizes are part of it.
         what: the same for people.
         value: None if it could not be measured, see ``reason``.
-        unit: ``"×"`` for ratios, ``"GB"``, ``"MB"`` (10⁹ and 10⁶ bytes), or empty.
+        unit: ``"×"`` for ratios, ``"GB"``, ``"MB"`` (10⁹ and 10⁶ bytes), ``"s"``, or empty.
         bar: the limit; None for a number that only informs.
         higher_is_better: the bar is a lower limit.
         reason: why there is no value.

@@ -21,6 +21,7 @@ class Sizes:
         policy_epochs: steps after which the policies' memory on Twitch is counted.
         dense: nodes of the graph on which a dense explorer is tried, and ``dense_steps`` before ours is timed.
         pyg: nodes of the planted graph on which PyG's GCN is timed.
+        table: nodes of the messy tables, with ten times as many edges.
         starts: how often a fit is started.
         base: the curves' base point; ``axes`` the values of each axis, ``memory_axes`` those whose memory is measured.
         dense_limit: the most nodes that the curves try a dense explorer with.
@@ -37,6 +38,7 @@ class Sizes:
     dense: int = 8_000
     dense_steps: int = 20
     pyg: int = 100_000
+    table: int = 300_000
     starts: int = 5
     base: Mapping[str, int] = field(default_factory=lambda: dict(BASE))
     axes: Mapping[str, tuple[int, ...]] = field(
@@ -70,6 +72,7 @@ SIZES: dict[str, Sizes] = {
         dense=1_000,
         dense_steps=5,
         pyg=5_000,
+        table=3_000,
         starts=1,
         base={**BASE, "nodes": 2_000},
         axes={
