@@ -59,7 +59,7 @@ def measure(task: dict[str, Any]) -> dict[str, int]:
 
 
 def _from_tables(task: dict[str, Any]) -> dict[str, int]:
-    """Loads tables and fits ERM, then reads the same files by pandas: microseconds of each, and the peak before that."""
+    """Loads tables and fits ERM, then reads the files by pandas: microseconds of each, and the peak before pandas."""
     before, started = peak_bytes(), time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GraphshiftWarning)

@@ -21,10 +21,8 @@ def run(bench: Bench) -> None:
         held = memory.run_child({"tables": tables, "threads": bench.threads}, bench.threads)
         bench.outcome.data |= held
         whole = (held["load"] + held["fit"]) / 1e6
-        what = f"tables of {nodes:,} nodes and {edges:,} edges"
-        bench.measured(
-            f"tables-{nodes}-seconds", f"{what}: loading and {_EPOCHS} epochs", whole, unit="s", bar=_SECONDS
-        )
-        bench.measured(f"tables-{nodes}-peak", f"{what}: peak memory of that", held["peak"] / 1e9, unit="GB", bar=_PEAK)
+        id, what = f"tables-{nodes}", f"tables of {nodes:,} nodes and {edges:,} edges"
+        bench.measured(f"{id}-seconds", f"{what}: loading and {_EPOCHS} epochs", whole, unit="s", bar=_SECONDS)
+        bench.measured(f"{id}-peak", f"{what}: peak memory of that", held["peak"] / 1e9, unit="GB", bar=_PEAK)
         ratio = held["load"] / held["pandas"]
-        bench.measured(f"tables-{nodes}-over-pandas", f"{what}: loading over `pandas.read_csv` of both", ratio)
+        bench.measured(f"{id}-over-pandas", f"{what}: loading over `pandas.read_csv` of both", ratio)
