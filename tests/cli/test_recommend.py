@@ -129,3 +129,11 @@ def test_settings_of_a_file_that_no_arm_has_are_set_aside(graphshift: Any, tmp_p
     assert wrong.status == 2
     assert f"{tmp_path / 'f.toml'}: epochs is 'x'" in wrong.err
     assert "timing" not in wrong.err
+
+
+@pytest.mark.parametrize("text", ["8760h", "169h", "9" * 400 + "h"])
+def test_a_budget_of_a_year_is_refused(text: str, graphshift: Any, tmp_path: Path) -> None:
+    answer = graphshift("recommend", *DATA, f"--budget={text}", "--out", tmp_path / "r")
+    assert answer.status == 2
+    assert "expected at most 168h" in answer.err
+    assert not (tmp_path / "r").exists()

@@ -328,6 +328,13 @@ DAMAGE: dict[str, tuple[str, Callable[[Path], Any], str]] = {
     "odd width": ("model.json", lambda m: changed(m, features="wide"), "damaged"),
     "odd settings": ("model.json", lambda m: changed(m, settings="none"), "damaged"),
     "wrong setting": ("model.json", lambda m: changed(m, settings={"method": "erm", "epochs": -1}), "epochs is -1"),
+    "20 million features": (
+        "weights.safetensors",
+        lambda m: changed(m, features=20_000_000),
+        "does not fit model.json",
+    ),
+    "huge prior": ("model.json", lambda m: changed(m, prior=[1e308, -1e308, 1.0, 0.0]), "a prior has"),
+    "no text": ("model.json", lambda m: changed(m, own_backbone=[1]), "field `own_backbone`"),
     "negative width": ("model.json", lambda m: changed(m, features=-3), "field `features`"),
 }
 

@@ -320,3 +320,31 @@ def test_it_is_the_same_explorer_without_kernels(kind: str, directed: bool, monk
         assert torch.equal(fast.flips, plain.flips)
         assert fast.log_prob == pytest.approx(plain.log_prob, rel=1e-5)
         assert fast.graph.undirected == plain.graph.undirected
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf, 1e300, 1e39])
+def test_a_reward_that_is_no_number_is_refused_and_changes_nothing(optimizer: str, reward: float) -> None:
+    graph = graph_of(random_data(20))
+    explorer = Reinforce(2, optimizer=optimizer)
+    explorer.learn(explorer.propose(graph), 1.0)
+    view = explorer.propose(graph)
+    before = explorer.state()
+    with pytest.raises(GraphshiftError, match=r"reward is .*expected a finite number"):
+        explorer.learn(view, reward)
+    after = explorer.state()
+    for name in ("entry", "shared", "slot", "count", "mass", "top"):
+        assert torch.equal(before[f"policy.{name}"][..., :4], after[f"policy.{name}"][..., :4]), name
+    explorer.propose(graph)
+
+
+def test_a_policy_that_diverged_says_so_and_can_be_reset() -> None:
+    graph = graph_of(random_data(20))
+    explorer = Reinforce(2, optimizer="sgd", lr=1e12)
+    view = explorer.propose(graph)
+    with pytest.raises(GraphshiftError, match="policy became NaN or infinite"):
+        explorer.learn(view, 1e38)
+    with pytest.raises(GraphshiftError, match="policy became NaN or infinite"):
+        explorer.propose(graph)
+    explorer.reset()
+    explorer.propose(graph)

@@ -16,6 +16,7 @@ from graphshift.data.metrics import METRICS
 from graphshift.estimators import base, make_estimator
 from graphshift.estimators.base import _roles as roles_of
 from graphshift.fitting import fit as fitting
+from graphshift.fitting.ensemble import fit_ensemble
 from graphshift.fitting.fit import FitRequest, fit_in_folder, result_of, run_folder
 from graphshift.fitting.memory import Estimate
 from graphshift.training.run import Run
@@ -400,3 +401,24 @@ def test_a_target_of_values_has_their_mean() -> None:
     values = model.predict(data.target[0])
     found = result_of(model, data)["target"]["b"]
     assert found == {"nodes": 60, "mean": pytest.approx(values.mean()), "deviation": pytest.approx(values.std())}
+
+
+def test_an_ensemble_that_was_killed_before_it_wrote_anything_is_begun_by_the_same_command(tmp_path: Path) -> None:
+    (tmp_path / "e" / "member-1").mkdir(parents=True)
+    assert fit_ensemble(request(), tmp_path / "e", 2, resume=True)["ensemble"] == 2
+    (tmp_path / "mine" / "member-1").mkdir(parents=True)
+    (tmp_path / "mine" / "member-1" / "notes.txt").write_text("mine")
+    with pytest.raises(GraphshiftError, match="not empty"):
+        fit_ensemble(request(), tmp_path / "mine", 2)
+
+
+def test_what_a_kill_after_the_result_left_is_removed(tmp_path: Path) -> None:
+    done = fit_in_folder(request(), tmp_path)
+    left = ("checkpoint.safetensors", ".result.json.77.tmp", "model/.model.json.77.tmp", "model/.tmpabc123")
+    for name in left:
+        (tmp_path / name).write_text("half")
+    with (tmp_path / "history.jsonl").open("a") as file:
+        file.write('{"epoch": 9, "lo')
+    assert fit_in_folder(request(), tmp_path, resume=True) == done
+    assert not any((tmp_path / name).exists() for name in left)
+    assert (tmp_path / "history.jsonl").read_text().endswith("}\n")

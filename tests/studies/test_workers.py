@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -175,3 +176,35 @@ def test_a_study_killed_at_any_moment_ends_with_the_same_table(tmp_path: Path, m
     assert without_cost(ours) == without_cost(theirs)
     tables = [(out / "table.txt").read_text().split("cost of the runs")[0] for out in (folder, tmp_path / "whole")]
     assert tables[0] == tables[1]
+
+
+def test_a_worker_does_not_outlive_a_study_that_dies_while_it_starts(tmp_path: Path) -> None:
+    """The study here starts a worker and dies before the worker has imported anything."""
+    script = (
+        "import os, subprocess, sys\n"
+        "worker = subprocess.Popen([sys.executable, '-P', sys.argv[1], str(os.getpid())], stdin=subprocess.PIPE)\n"
+        "os.set_inheritable(worker.stdin.fileno(), True)\n"
+        "if os.fork():  # whose copy of the pipe stays open: that it closes cannot be what ends the worker\n"
+        "    print(worker.pid, flush=True)\n"
+        "    os.kill(os.getpid(), 9)\n"
+        "import time; time.sleep(7200)\n"
+    )
+    path = Path(pool.__file__).with_name("worker.py")
+    study = subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert study.stdout is not None
+        worker = psutil.Process(int(study.stdout.readline()))
+        psutil.wait_procs([worker], timeout=HANGS)
+        assert not worker.is_running()
+    finally:
+        for process in psutil.process_iter():
+            if process.pid != study.pid and _group(process) == study.pid:
+                process.kill()
+        study.wait()
+
+
+def _group(process: psutil.Process) -> int | None:
+    try:
+        return os.getsid(process.pid)
+    except OSError:
+        return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -267,7 +268,29 @@ def without(folder: Path, part: str) -> None:
     write_tensors(folder / "checkpoint.safetensors", kept, note)
 
 
+def with_numbers(folder: Path, name: str, change: Callable[[torch.Tensor], Any]) -> None:
+    tensors, note = read_tensors(folder / "checkpoint.safetensors")
+    changed = tensors | {name: tensors[name].clone()}
+    change(changed[name])
+    write_tensors(folder / "checkpoint.safetensors", changed, note)
+
+
+def with_note(folder: Path, **changes: Any) -> None:
+    tensors, note = read_tensors(folder / "checkpoint.safetensors")
+    write_tensors(folder / "checkpoint.safetensors", tensors, note | changes)
+
+
+def with_a_flipped_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 64
+    path.write_bytes(content)
+
+
 DAMAGE: dict[str, tuple[str, Callable[[Path], Any]]] = {
+    "flipped bit": ("checkpoint.safetensors", with_a_flipped_bit),
+    "note's epoch": ("checkpoint.safetensors", lambda path: with_note(path.parent, epoch=[5])),
+    "note's seconds": ("checkpoint.safetensors", lambda path: with_note(path.parent, seconds="long")),
+    "note's best": ("checkpoint.safetensors", lambda path: with_note(path.parent, best={"": {"epoch": {}}})),
     "truncated": ("checkpoint.safetensors", lambda path: path.write_bytes(path.read_bytes()[:-100])),
     "text": ("checkpoint.safetensors", lambda path: path.write_text("not a checkpoint at all")),
     "other file": ("checkpoint.safetensors", lambda path: safetensors.torch.save_file({"a": torch.ones(1)}, path)),
@@ -281,6 +304,28 @@ DAMAGE: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "history not text": ("history.jsonl", lambda path: path.write_bytes(b"\xff\xfe\n" * 9)),
     "history of others": ("history.jsonl", lambda path: path.write_text('{"epoch": 7}\n' * 9)),
 }
+
+
+NUMBERS: dict[str, Callable[[torch.Tensor], Any]] = {
+    "explorer.0.1.policy.slot": lambda t: t.fill_(9999),
+    "explorer.0.1.policy.count": lambda t: t.fill_(99),
+    "explorer.0.1.policy.hand": lambda t: t.fill_(-1),
+    "explorer.0.1.policy.mass": lambda t: t.fill_(1e30),
+    "explorer.0.1.policy.top": lambda t: t.fill_(math.nan),
+    "explorer.0.1.policy.entry": lambda t: t[:, 2].fill_(-1.0),
+    "explorer.0.1.policy.shared": lambda t: t.fill_(math.inf),
+    "explorer.0.1.policy.steps": lambda t: t.fill_(-5),
+    "explorer.0.1.generator": lambda t: t[16:18].fill_(2),
+    "optimizer.0.step": lambda t: t.fill_(-1),
+    "optimizer.0.exp_avg_sq": lambda t: t.fill_(-1),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_no_run_has_are_refused(name: str, stopped: Path) -> None:
+    with_numbers(stopped, f"method.{name}", NUMBERS[name])
+    with pytest.raises(GraphshiftError, match=r"checkpoint\.safetensors: does not fit this model .*remove it to start"):
+        fit(MODELS["eerm"], Run(stopped))
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -411,3 +456,10 @@ def test_ctrl_c_says_how_to_go_on_and_going_on_gives_the_same_weights(
     resumed, whole = (read_tensors(f / "model" / "weights.safetensors")[0] for f in (folder, tmp_path / "whole"))
     assert identical(resumed, whole)
     assert without_seconds(history_file(folder)) == without_seconds(history_file(tmp_path / "whole"))
+
+
+def test_a_finished_history_is_whole_for_others(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.history.write_text('{"epoch": 1}\n{"epoch": 2}\n{"epoch": 3, "lo')
+    run.mend()
+    assert [row["epoch"] for row in history_file(tmp_path)] == [1, 2]

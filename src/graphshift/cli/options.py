@@ -31,6 +31,9 @@ Threads = Annotated[
 ]
 RetryFailed = Annotated[bool, Option("--retry-failed", help="run failed fits again")]
 
+#: Characters of a message.
+_LONGEST = 8_000
+
 
 def pairs(items: list[str] | None, flag: str) -> dict[str, Any]:
     """``name=value`` with the value read as TOML where it is (numbers, true, lists), ``none``, else as text."""
@@ -97,6 +100,8 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def fail(message: str, status: int) -> typing.NoReturn:
     """Ends the program: one message on standard error, and a status."""
+    if len(message) > _LONGEST:  # what was found may be a file's whole content
+        message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
     print(f"graphshift: {message}", file=sys.stderr)
     raise SystemExit(status)
 

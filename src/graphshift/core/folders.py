@@ -66,10 +66,14 @@ class OwnedFolder:
         write_json(self.path / self.configuration, configuration)
 
     def remove_leftovers(self) -> None:
-        """Removes the half-written files of a killed process."""
+        """Removes the half-written files of a killed process, those in folders of ours too."""
         for path in list(self.path.iterdir()):
             if self._is_leftover(path) and not path.is_dir():
                 path.unlink()
+        for folder in (self.path / name for name in self.files):
+            for path in list(folder.iterdir()) if folder.is_dir() else ():
+                if re.fullmatch(r"\..+\.\d+\.tmp|\.tmp\w{6}", path.name):
+                    path.unlink()
 
     def _is_leftover(self, path: Path) -> bool:
         """A half-written file, of us or of safetensors (``.tmp`` and six letters), or a member's empty folder.

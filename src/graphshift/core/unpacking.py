@@ -20,6 +20,7 @@ MOST_COLUMNS = 20_000
 
 _VARIABLE = "GRAPHSHIFT_MAX_UNPACKED"
 _LEAST, _RATIO, _PART = 256 * 1024**2, 50, 1024**2
+_LONGEST = 64 * 1024**2  # bytes of a header
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 
@@ -39,6 +40,8 @@ def check_table_file(path: Path) -> None:
                     in_header = not end
                     check_columns(separators + 1, path)
                 total += len(part)
+                if in_header and total > _LONGEST:
+                    raise GraphshiftError(f"{path}: the first line has more than 64 MB; expected the columns' names.")
                 if packed and total > limit:
                     raise too_large(path, limit)
     except (OSError, EOFError, zlib.error):

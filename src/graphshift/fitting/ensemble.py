@@ -53,11 +53,14 @@ def fit_ensemble(
         )
     grows = there is not None and there < size
     done, begun = check_folder(folder, config | ({"ensemble": there} if grows else {}), force=force, resume=resume)
+    own = run_folder(folder)
     if done is not None and not grows:
+        own.remove_leftovers()
         return done
 
-    own = run_folder(folder)
     with own.locked():
+        if begun:
+            own.remove_leftovers()
         if grows:  # an interruption must not leave the smaller one's result
             for name in ("result.json", "ensemble.json"):
                 (folder / name).unlink(missing_ok=True)

@@ -136,7 +136,7 @@ def fit_in_folder(
     config = config_of(request, settings)
     done, begun = check_folder(folder, config, force=force, resume=resume)
     if done is not None:
-        Run(folder).mend()
+        _tidy(Run(folder))
         return done
     if memory_limit is None:
         warn_if_too_large(data, settings, expected)
@@ -228,6 +228,13 @@ def finish(model: Estimator, data: ShiftDataset, run: Run, expected: Estimate) -
     write_json(run.folder / "result.json", result)
     run.checkpoint.unlink(missing_ok=True)
     return result
+
+
+def _tidy(run: Run) -> None:
+    """What a kill after the result can have left."""
+    run.mend()
+    run.checkpoint.unlink(missing_ok=True)
+    run_folder(run.folder).remove_leftovers()
 
 
 def run_folder(path: Path) -> OwnedFolder:

@@ -224,7 +224,7 @@ class _Best:
 
 
 #: What methods and torch raise where a state has the wrong names, shapes or types.
-_MISFITS = (KeyError, IndexError, RuntimeError, ValueError, TypeError, AttributeError)
+_MISFITS = (KeyError, IndexError, RuntimeError, ValueError, TypeError, AttributeError, ArithmeticError)
 
 
 def _misfit(run: Run, error: Exception) -> GraphshiftError:

@@ -77,6 +77,10 @@ class Method(ABC):
             expected = {"step": torch.Size([]), "exp_avg": shapes[number], "exp_avg_sq": shapes[number]}
             if {name: tensor.shape for name, tensor in own.items()} != expected:
                 raise GraphshiftError(f"the optimiser's state of parameter {number} has other names or shapes")
+            steps = float(own["step"])
+            finite = all(bool(torch.isfinite(tensor).all()) for tensor in own.values())
+            if not finite or not 1 <= steps < 2**53 or bool((own["exp_avg_sq"] < 0).any()):
+                raise GraphshiftError(f"the optimiser's state of parameter {number} holds numbers that AdamW never has")
         self.optimizer.load_state_dict({"state": slots, "param_groups": optimizer["param_groups"]})
 
     def descend(self) -> None:

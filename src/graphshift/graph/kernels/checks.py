@@ -35,10 +35,9 @@ def check_rows(first: Tensor, columns: Tensor, rows: int, size: int, *, what: st
         return
     if columns.numel() > MOST:
         raise GraphshiftError(f"{what}: {columns.numel():,} entries; expected at most 2³¹ − 1.")
-    if first.is_floating_point() or columns.is_floating_point():
-        raise GraphshiftError(
-            f"{what}: rows and columns are {first.dtype} and {columns.dtype}; expected whole numbers."
-        )
+    if not {first.dtype, columns.dtype} <= {torch.int32, torch.int64}:
+        found = f"{first.dtype} and {columns.dtype}"
+        raise GraphshiftError(f"{what}: rows and columns are {found}; expected int32 or int64.")
     if size < 0 or rows < 0:
         raise GraphshiftError(f"{what}: {rows} rows and {size} columns; expected 0 or more.")
     if first.dim() != 1 or columns.dim() != 1 or first.numel() != rows + 1:
