@@ -9,44 +9,52 @@ from typing import Any
 
 import pytest
 
-from graphshift.cli.recommend import _seconds, fit_command
+from graphshift.cli.recommend import fit_command
 from graphshift.studies import recommending, running
+from graphshift.studies.budget import Cost, Size, Sizing
 
 DATA = ("planted", "-o", "nodes=60", "-o", "environments=4", "-o", "degree=4.0")
+TRIED = ["Largest class", "Logistic regression", "ERM, gcn", "EERM gradient, sage"]
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two epochs, two seeds, in this process, whatever the machine's speed."""
+    """Four candidates, two epochs, two seeds, in this process, whatever the machine's speed."""
+    sizing = Sizing(Size(2, 0, 2), TRIED, {"Boosted trees": "it takes about 3 h, more than is left of the budget"}, 1.0)
     monkeypatch.setattr(running.Session, "_run_in_workers", lambda self, display: self._run_here(display, None))
-    monkeypatch.setattr(recommending, "chosen_size", lambda *_: recommending.Size(2, 1, 2))
-    monkeypatch.setattr(recommending, "seconds_an_epoch", lambda *_: {})
+    monkeypatch.setattr(recommending, "timed", lambda plan, *_, **__: ({arm.name: Cost(0.1) for arm in plan.arms}, {}))
+    monkeypatch.setattr(recommending, "fitted_to", lambda *_, **__: sizing)
 
 
 def test_it_says_what_to_use_and_shows_why(graphshift: Any, tmp_path: Path) -> None:
-    answer = graphshift("recommend", *DATA, "--out", tmp_path / "r")
+    answer = graphshift("recommend", *DATA, "--threads-per-worker", 1, "--out", tmp_path / "r")
     assert answer.status == 0
-    assert "9 arms, 1 trials and 2 seeds each, 2 epochs a fit" in answer.err
-    for words in (
-        "EERM gradient, sage",
-        "after adversarial edits",
-        "Test labels were not used for selection",
-        *(f"{when}, use " for name, when in recommending.CRITERIA.items() if name != "selection_score"),
-        "  graphshift fit planted --method ",
-    ):
-        assert words in answer.out
-    assert (tmp_path / "r" / "report.html").is_file()
+    assert "4 candidates, 2 seeds, no tuning, 2 epochs; about 1 s of 20 min" in answer.err
+    assert "not tried: Boosted trees: it takes about 3 h" in answer.err
+    content = json.loads((tmp_path / "r" / "recommendation.json").read_text())
+    own = content["answers"]["val"]
+    assert f"│ → {own['name']}" in answer.out
+    assert f"Use {own['reason']}." in answer.out
+    assert f"  {own['command']}" in answer.out
+    assert "test labels were not used" in answer.out
+    assert answer.out.count("┏") == 1  # one table, one paragraph
+    page = (tmp_path / "r" / "report.html").read_text()
+    assert own["command"] in page
+    assert content["dropped"] == {"Boosted trees": "it takes about 3 h, more than is left of the budget"}
+    provenance = json.loads((tmp_path / "r" / "provenance.json").read_text())
+    assert provenance["sessions"][0]["threads_per_worker"] == 1
 
 
 def test_the_same_command_goes_on(graphshift: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = graphshift("recommend", *DATA, "--out", tmp_path / "r", "--json")
+    first = graphshift("recommend", *DATA, "--out", tmp_path / "r", "--json", "--misleading-edges")
     found = json.loads(first.out)
-    assert list(found) == ["val", "adversarial_val"]
-    assert found["val"]["command"].startswith("graphshift fit planted --method ")
-    monkeypatch.setattr(recommending, "chosen_size", lambda *_: pytest.fail("timed again"))
+    assert list(found["answers"]) == ["val", "adversarial_val"]
+    assert found["answers"]["val"]["command"].startswith("graphshift fit planted --method ")
+    monkeypatch.setattr(recommending, "fitted_to", lambda *_, **__: pytest.fail("timed again"))
     ledger = (tmp_path / "r" / "results.jsonl").read_bytes()
-    again = graphshift("recommend", *DATA, "--out", tmp_path / "r", "--json")
-    assert json.loads(again.out) == found
+    again = graphshift("recommend", *DATA, "--out", tmp_path / "r", "--json", "--misleading-edges")
+    assert "the size of the comparison that is there is kept" in again.err
+    assert json.loads(again.out)["answers"] == found["answers"]
     assert (tmp_path / "r" / "results.jsonl").read_bytes() == ledger
 
 
@@ -94,13 +102,6 @@ def test_the_command_holds_beside_a_file_with_other_choices(graphshift: Any, tmp
     assert {name: made[name] for name in settings} == settings
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90s", 90), ("20m", 1200), ("20", 1200), ("1.5h", 5400), ("3 min", 180)]
-)
-def test_times_are_read(text: str, seconds: float) -> None:
-    assert _seconds(text) == seconds
-
-
 @pytest.mark.parametrize("text", ["", "soon", "0", "5d", "-3m"])
 def test_other_times_are_refused(text: str, graphshift: Any, tmp_path: Path) -> None:
     answer = graphshift("recommend", *DATA, f"--budget={text}", "--out", tmp_path / "r")
@@ -114,7 +115,7 @@ def test_a_folder_with_something_else_is_left_alone(graphshift: Any, tmp_path: P
     (tmp_path / "r" / "plan.json").write_text("{}")
     answer = graphshift("recommend", *DATA, "--out", tmp_path / "r")
     assert answer.status == 2
-    assert "holds another study; choose another --out" in answer.err
+    assert "plan.json: field `dataset` is missing; damaged." in answer.err
 
 
 def test_settings_of_a_file_that_no_arm_has_are_set_aside(graphshift: Any, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Resampled nodes: the same draws for every model, the standard error that theory gives, and no more work than needed."""
+"""Resampled nodes: the same draws for every model, and the standard error that theory gives."""
 
 from __future__ import annotations
 

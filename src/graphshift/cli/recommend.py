@@ -14,7 +14,6 @@ from typer import Option
 from graphshift.cli.compare import resumable, toml_study
 from graphshift.cli.flags import flags
 from graphshift.cli.options import DataDir, Dataset, Force, Json, Options, Threads, Workers, dataset_options
-from graphshift.core.storage import write_json
 
 if TYPE_CHECKING:
     from graphshift.studies.recommending import Recommendation
@@ -42,6 +41,7 @@ def recommend(
 
     Candidates are compared on validation and on training environments that are left out. Test labels are never used.
     """
+    from graphshift.core.storage import write_json
     from graphshift.report.study_recommendation import recommendation_blocks
     from graphshift.report.study_report import write_report
     from graphshift.studies.budget import seconds_of

@@ -34,8 +34,8 @@ def candidate_table(found: Recommendation, criterion: str = "val") -> StudyTable
     tuned = f"{size.trials} tuning trials" if size.trials else "no tuning"
     note = (
         f"→ recommended. {metric.title}. Score: {mean}, ± standard error over {'nodes and ' * (criterion == 'val')}"
-        f"seeds. {size.seeds} seed{'s' * (size.seeds != 1)}, {tuned}, {size.epochs} epochs. The simpler of two is preferred "
-        f"within one standard error and one point ({SIMPLICITY})."
+        f"seeds. {size.seeds} seed{'s' * (size.seeds != 1)}, {tuned}, {size.epochs} epochs. The simpler of two is "
+        f"preferred within one standard error and one point ({SIMPLICITY})."
     )
     note += " Test labels were not used." if tests else ""
     if any(one.adapt for one in answer.candidates):

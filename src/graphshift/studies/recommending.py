@@ -383,7 +383,8 @@ def _said(sizing: Sizing, plan: ResolvedPlan, budget: float) -> str:
     size = sizing.size
     tuned = f"{size.trials} tuning trials" if size.trials else "no tuning"
     left = f", {len(plan.left_out)} training environments left out in turn" if size.leave_out and plan.left_out else ""
-    done = f"{len(sizing.arms)} candidates, {size.seeds} seeds, {tuned}, {size.epochs} epochs{left}"
+    seeds = f"{size.seeds} seed{'s' * (size.seeds != 1)}"
+    done = f"{len(sizing.arms)} candidates, {seeds}, {tuned}, {size.epochs} epochs{left}"
     if not sizing.seconds:
         return f"{done}: the size of the comparison that is there is kept, whatever the budget; --force starts anew"
     over = sizing.seconds > budget

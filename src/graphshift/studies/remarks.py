@@ -88,8 +88,8 @@ def _same_as_baseline(arms: Sequence[ArmSummary], records: Sequence[Record]) -> 
 
 
 def _why_same(runs: Sequence[Record], rule: str) -> str:
-    waits = [run.settings.get("anneal", 0.0) * run.settings.get("epochs", 0) for run in runs]
-    if any(waits) and all(run.selections[rule].epoch <= wait for run, wait in zip(runs, waits, strict=True)):
+    last = [run.settings.get("anneal", 0.0) * max(run.settings.get("epochs", 1) - 1, 1) for run in runs]
+    if any(last) and all(run.selections[rule].epoch - 1 < end for run, end in zip(runs, last, strict=True)):
         return "its penalty counts only after the epochs that were chosen (`anneal`), so that until then it is ERM"
     if runs and all(run.settings.get("penalty") == 0 for run in runs):
         return "the weight of its penalty is 0"
