@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import torch
 import torch.nn.functional as F
 from scipy.optimize import minimize_scalar
@@ -384,6 +385,24 @@ def test_a_model_of_tables_prepares_new_ones_by_its_own_preparation(tmp_path: Pa
         with pytest.raises(GraphshiftError) as caught:
             model.prepare(*files, **wrong)
         assert words in str(caught.value)
+
+
+def test_the_feature_file_of_new_tables_is_named(tmp_path: Path) -> None:
+    nodes, edges = tables()
+    x = np.random.default_rng(0).random((120, 3))
+    scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_array(x))
+    scipy.sparse.save_npz(tmp_path / "new.npz", scipy.sparse.csr_array(2 * x[80:]))
+    roles = {"environments": "land", "train": "DE", "val": "FR", "tests": "ES"}
+    data = gs.from_tables(nodes, edges, label="vote", feature_file=tmp_path / "x.npz", **roles)
+    model = gs.ERM(epochs=2, hidden_channels=4).fit(data)
+    fresh = nodes[nodes["land"] == "ES"]
+    fresh_edges = edges[edges["source"].isin(fresh["id"])]
+    graph = model.prepare(fresh, fresh_edges, feature_file=tmp_path / "new.npz")
+    expected, _ = data.facts["preparation"].environment(fresh, fresh_edges, feature_file=tmp_path / "new.npz")
+    assert graph.fingerprint() == expected.fingerprint()
+    assert graph.fingerprint() != data.tests[0].replace(name="graph").fingerprint()
+    with pytest.raises(GraphshiftError, match="feature_file is missing"):
+        model.prepare(fresh, fresh_edges)
 
 
 @pytest.mark.filterwarnings("ignore::graphshift.core.errors.GraphshiftWarning")
