@@ -153,7 +153,18 @@ def test_options_make_the_plan(planned: Callable[..., Plan]) -> None:
     shared = ("epochs=100", "layers=3", "views=4", "explorer_lr=0.5")
     plan = planned(
         "planted",
-        *("--methods", "erm,eerm", "--backbones", "gcn,gat", "--explorers", "reinforce, gradient", "--seeds", 20, "--data-seeds", 3),
+        *(
+            "--methods",
+            "erm,eerm",
+            "--backbones",
+            "gcn,gat",
+            "--explorers",
+            "reinforce, gradient",
+            "--seeds",
+            20,
+            "--data-seeds",
+            3,
+        ),
         *("--selections", "val,oracle", "--option", "nodes=500", "--no-in-domain"),
         *(word for setting in shared for word in ("--set", setting)),
     )

@@ -186,7 +186,11 @@ def test_resuming_with_other_settings_is_refused_naming_them(tmp_path: Path, oth
 
 def test_a_damaged_config_is_told(tmp_path: Path) -> None:
     fit_in_folder(request(), tmp_path)
-    for text, match in (("[3]", r"config\.json: the content is \[3\]"), ('{"settings": 3}', "settings"), ("{", "not JSON")):
+    for text, match in (
+        ("[3]", r"config\.json: the content is \[3\]"),
+        ('{"settings": 3}', "settings"),
+        ("{", "not JSON"),
+    ):
         (tmp_path / "config.json").write_text(text)
         with pytest.raises(GraphshiftError, match=match):
             fit_in_folder(request(), tmp_path, resume=True)
