@@ -188,7 +188,7 @@ def test_a_damaged_config_is_told(tmp_path: Path) -> None:
     fit_in_folder(request(), tmp_path)
     for text, match in (
         ("[3]", r"config\.json: the content is \[3\]"),
-        ('{"settings": 3}', "settings"),
+        ('{"settings": 3}', "dataset"),
         ("{", "not JSON"),
     ):
         (tmp_path / "config.json").write_text(text)

@@ -228,8 +228,8 @@ class Blend(Estimator):
         edited = [self._score_edited(e, derive_seed(0, i)) for i, e in enumerate(rule.environments)]
         if any(score is None for score in edited):
             warnings.warn(
-                f"selection {name!r} follows the risk's gradient to edges, and a member of the blend uses edges and has "
-                "none: the blend has no score by this rule.",
+                f"selection {name!r} follows the risk's gradient to edges, and a member of the blend uses edges and "
+                "has none: the blend has no score by this rule.",
                 GraphshiftWarning,
                 stacklevel=5,
             )

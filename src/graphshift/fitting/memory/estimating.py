@@ -75,8 +75,8 @@ def estimate(data: ShiftDataset, settings: Estimator, *, resident: int | None = 
 
     Args:
         data: the dataset, loaded. Arrays that environments share count once.
-        settings: the estimator that will be fitted; a blend needs what its largest member does. Of a module of your own nothing is known, so a generous rule
-            stands in for it, and ``unknown`` says so.
+        settings: the estimator that will be fitted; a blend needs what its largest member does. Of a
+            module of your own nothing is known, so a generous rule stands in for it, and ``unknown`` says so.
         resident: what the process holds now, data included, in bytes; None asks the system.
     """
     if isinstance(settings, Blend):  # one after the other; what stays of each is its model
