@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.datasets.own import from_networkx, from_pyg, from_tables
     from graphshift.estimators import Ensemble, Estimator
     from graphshift.estimators.loading import load_model
+    from graphshift.methods.blend import Blend
     from graphshift.methods.boosting import Boosting
     from graphshift.methods.coral import CORAL
     from graphshift.methods.correct_smooth import CorrectSmooth

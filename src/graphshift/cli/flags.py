@@ -47,6 +47,11 @@ class Flag:
         """Whether it is given as ``NAME=VALUE``, any number of times."""
         return self.kind.startswith("dict")
 
+    @property
+    def is_list(self) -> bool:
+        """Whether it is a list of methods, given as names with commas or as JSON; its owner reads both."""
+        return self.kind.startswith("list")
+
 
 @cache
 def flags() -> dict[str, Flag]:
@@ -122,6 +127,8 @@ def _annotation(flag: Flag) -> Any:
         panel = "EERM" if flag.owners == ("eerm",) else "Other methods"
         text += "" if panel == "EERM" else f" ({', '.join(flag.owners)})"
     default = "none" if flag.about.default in (None, {}) else str(flag.about.default)
+    if flag.is_list:
+        default = ",".join(one["method"] for one in flag.about.default)
     if kind == "bool":
         option = typer.Option(flag.spelled, help=text, show_default="off", rich_help_panel=panel)
         return Annotated[bool | None, option]
@@ -130,7 +137,7 @@ def _annotation(flag: Flag) -> Any:
     elif kind.startswith("Literal"):
         metavar = "|".join(ast.literal_eval(kind.removeprefix("Literal")))
     else:
-        metavar = "NAME=VALUE" if flag.is_pairs else _METAVARS[kind]
+        metavar = "NAME=VALUE" if flag.is_pairs else "NAMES|JSON" if flag.is_list else _METAVARS[kind]
     option = typer.Option(flag.spelled, help=text, metavar=metavar, show_default=default, rich_help_panel=panel)
     return Annotated[(list[str] if flag.is_pairs else _TYPES.get(kind, str)) | None, option]
 

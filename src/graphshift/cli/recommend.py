@@ -85,6 +85,8 @@ def fit_command(dataset: str, settings: Any, option: list[str] | None, data_dir:
                 words += [flag, f"{key}={json.dumps(one) if not isinstance(one, str) else one}"]
         elif isinstance(value, bool):
             words += [flag] if value else []
+        elif isinstance(value, list | tuple):
+            words += [flag, json.dumps(value)]
         else:
             words += [flag, str(value)]
     for one in option or []:

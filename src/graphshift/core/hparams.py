@@ -9,6 +9,7 @@ A class with hyper-parameters is a dataclass::
 Command line, TOML files, search spaces and the documentation's tables follow from these lines.
 """
 
+import copy
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ def hparam(default: Any, *, help: str, **about: Any) -> Any:
     """A dataclass field that is a hyper-parameter; see :class:`Hparam` for ``about``."""
     found = Hparam(default, help, **about)
     if isinstance(default, dict | list):
-        return dataclasses.field(default_factory=lambda: type(default)(default), metadata={"hparam": found})
+        return dataclasses.field(default_factory=lambda: copy.deepcopy(default), metadata={"hparam": found})
     return dataclasses.field(default=default, metadata={"hparam": found})
 
 

@@ -81,6 +81,7 @@ class Asked:
     run: Run | None
     batches: Batches
     callbacks: Sequence[Callback]
+    calibrating: Sequence[Environment]  #: labelled graphs, not trained on, that say how sure the model may be
 
 
 @dataclass(eq=False, repr=False)
@@ -165,6 +166,11 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         """Why a hyper-parameter has no effect beside other values; empty if it has one."""
         return ""
 
+    @classmethod
+    def completed(cls, values: dict[str, Any], defaults: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+        """Values whose own parts take a dataset's defaults as well; most methods have no such parts."""
+        return values
+
     def replace(self, **changes: Any) -> Self:
         """A copy with other values of some hyper-parameters."""
         return type(self)(**{name: getattr(self, name) for name in hparams_of(self)} | changes)
@@ -217,15 +223,31 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         others = {name: _shared_rule(name).prepare(roles, device)[1] for name in also}
         training, selection = SELECTIONS[chosen.selection].prepare(roles, device)
         bars = [ProgressBar(self.label)] if progress else []
-        asked = Asked(also=others, run=run, batches=batches, callbacks=[*bars, *callbacks])
+        # Held-out nodes of the training graphs are what `id_val` may look at; validation graphs are not.
+        calibrating = selection.environments if chosen.selection == "id_val" else roles.val
+        how: dict[str, Any] = {"batches": batches, "callbacks": [*bars, *callbacks], "calibrating": calibrating}
+        self.learn_and_keep(chosen, training, selection, Asked(also=others, run=run, **how))
+        self.preparation_ = preparation
+        return self
+
+    def learn_and_keep(
+        self, chosen: Self, training: Sequence[Environment], selection: Selection, asked: Asked
+    ) -> TrainingResult:
+        """What ``fit`` does when settings and data are checked: learns, and keeps what came of it in the attributes.
+
+        Args:
+            chosen: with every hyper-parameter decided; it may be this estimator.
+            training: the training graphs, on the device that they are trained on.
+            selection: the rule that chooses what is kept.
+            asked: how.
+        """
         result = self._learn(chosen, training, selection, asked)
-        self.task_, self.n_features_in_ = roles.train[0].task, training[0].num_features
+        self.task_, self.n_features_in_ = training[0].task, training[0].num_features
         self.settings_, self.best_epoch_, self.best_score_ = chosen.settings(), result.best.epoch, result.best.score
         self.history_, self.seconds_, self.also_ = result.history, result.seconds, result.also
-        self.prior_, self.preparation_ = _shares(training, self.task_), preparation
-        # Held-out nodes of the training graphs are what `id_val` may look at; validation graphs are not.
-        self.calibrate(selection.environments if chosen.selection == "id_val" else roles.val)
-        return self
+        self.prior_ = _shares(training, self.task_)
+        self.calibrate(asked.calibrating)
+        return result
 
     @abstractmethod
     def _learn(
@@ -339,7 +361,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
 
     def _checked(self, adapt: str | None) -> tuple[str, ...]:
         parts = parts_of(adapt)
-        if "norm" in parts and not self.uses_backbone:
+        if "norm" in parts and not (self.uses_backbone or self.has_batch_norm):
             raise GraphshiftError(
                 f"adapt is {adapt!r} and method {self.method} has no batch normalisation; leave 'norm' out."
             )
@@ -367,7 +389,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
 
 
 def fitting_defaults(
-    estimator: type[Estimator], defaults: Mapping[str, Any], given: Mapping[str, Any]
+    estimator: type[Estimator], defaults: Mapping[str, Any], given: Mapping[str, Any], where: str = ""
 ) -> dict[str, Any]:
     """A dataset's defaults as far as they fit a method, and what was given, which counts more.
 
@@ -378,7 +400,8 @@ def fitting_defaults(
     backbone = given.get("backbone", defaults.get("backbone", usual)) if estimator.uses_backbone else None
     by_backbone = defaults.get("by_backbone", {}).get(backbone, {}) if isinstance(backbone, str) else {}
     flat = {**defaults, **by_backbone, **defaults.get("by_method", {}).get(estimator.method, {})}
-    return {name: value for name, value in flat.items() if name in about} | dict(given)
+    fitting = {name: value for name, value in flat.items() if name in about} | dict(given)
+    return estimator.completed(fitting, defaults, where)
 
 
 def refuse_occupied(folder: Path, *, overwrite: bool) -> None:

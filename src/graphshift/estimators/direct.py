@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -148,22 +148,25 @@ class DirectEstimator(_Fitted, Estimator):
                 )
                 return Choice(0, None, {})
             score = mean_score
-        found = score(_AsMethod(self, name), rule.environments, 0)  # type: ignore[arg-type]
+        found = score(AsMethod(self.method, self.predict_plain, name), rule.environments, 0)  # type: ignore[arg-type]
         if found is None:
             raise GraphshiftError("predictions for the validation environments are NaN or infinite; scale `x`.")
         return Choice(0, found, {})
 
 
-class _AsMethod:
-    """The model as rules know a method: by ``predict``."""
+class AsMethod:
+    """A model without epochs as rules know a method: by ``predict``.
 
-    def __init__(self, estimator: DirectEstimator, rule: str) -> None:
-        self.estimator, self.rule = estimator, rule
+    Args:
+        method: its name.
+        predict: the output for every node of an environment.
+        rule: the rule's name, for messages.
+    """
 
-    def predict(self, environment: Environment) -> Tensor:
-        return self.estimator.predict_plain(environment)
+    def __init__(self, method: str, predict: Callable[[Environment], Tensor], rule: str) -> None:
+        self.method, self.predict, self.rule = method, predict, rule
 
     @property
     def backbone(self) -> Any:
-        method = self.estimator.method
-        raise GraphshiftError(f"selection {self.rule!r} looks at the backbone, and method {method} has none.")
+        """There is none."""
+        raise GraphshiftError(f"selection {self.rule!r} looks at the backbone, and method {self.method} has none.")

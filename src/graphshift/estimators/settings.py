@@ -53,7 +53,7 @@ def make_estimator(
                     needed = "a method that trains a GNN"
                 raise GraphshiftError(f"{where}{name} needs {needed}; the method is {method}.")
             raise GraphshiftError(f"{where}{name} is not a setting; {expected_one_of(name, setting_names())}")
-    chosen = fitting_defaults(estimator, defaults or {}, given)
+    chosen = fitting_defaults(estimator, defaults or {}, given, where)
     for name in given:
         if why := estimator.idle(name, chosen):
             raise GraphshiftError(f"{where}{name}: {why}; leave it out.")

@@ -2,6 +2,7 @@
 
 import json
 import platform
+import shutil
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ _FILES = (
     "ensemble.json",
     "preparation.json",
     "predictions.csv",
+    "members",  # of a blend: their histories and checkpoints
 )
 
 
@@ -226,7 +228,8 @@ def finish(model: Estimator, data: ShiftDataset, run: Run, expected: Estimate) -
     model.save(place, overwrite=True)
     write_predictions(model, data, run.folder)
     write_json(run.folder / "result.json", result)
-    run.checkpoint.unlink(missing_ok=True)
+    for checkpoint in (run.checkpoint, *run.folder.glob("members/*/checkpoint.safetensors")):
+        checkpoint.unlink(missing_ok=True)
     return result
 
 
@@ -282,10 +285,11 @@ def _read_result(path: Path) -> dict[str, Any]:
 
 def remove_unbegun(folder: Path) -> None:
     """Removes what a run wrote that failed before it finished an epoch: there is nothing to resume."""
-    history = folder / "history.jsonl"
-    if history.is_file() and history.stat().st_size == 0:
+    histories = [path for path in (folder / "history.jsonl", *folder.glob("members/*/history.jsonl")) if path.is_file()]
+    if histories and not any(path.stat().st_size for path in histories):
         for name in ("config.json", "history.jsonl"):
             (folder / name).unlink(missing_ok=True)
+        shutil.rmtree(folder / "members", ignore_errors=True)
 
 
 def config_of(request: FitRequest, settings: Estimator) -> dict[str, Any]:

@@ -7,15 +7,14 @@ from graphshift.data.metrics import METRICS
 from graphshift.report.page import Block, Code, Details, Points, Table, Text
 from graphshift.report.study_tables import StudyTable, show_spread, test_heads
 from graphshift.report.tables import show_score
-from graphshift.studies.candidates import SIMPLICITY
-from graphshift.studies.choosing import rule_of
+from graphshift.studies.choosing import PREFERENCE
 from graphshift.studies.recommending import Recommendation, left_out_words, paragraph
 
 
 def candidate_table(found: Recommendation, criterion: str = "val") -> StudyTable:
     """Every candidate, the best first: its choosing score, where that comes from, and its test scores."""
     study, answer, metric = found.study, found.answers[criterion], METRICS[found.study.plan.metric]
-    summaries = {arm.arm: arm for arm in study.summary.of_rule(rule_of(study, criterion))}
+    summaries = found.summaries(criterion)
     places, tests = list(answer.candidates[0].places), test_heads(study.summary)
     shown = places if len(places) > 1 else []
     rows = []
@@ -34,8 +33,7 @@ def candidate_table(found: Recommendation, criterion: str = "val") -> StudyTable
     tuned = f"{size.trials} tuning trials" if size.trials else "no tuning"
     note = (
         f"→ recommended. {metric.title}. Score: {mean}, ± standard error over {'nodes and ' * (criterion == 'val')}"
-        f"seeds. {size.seeds} seed{'s' * (size.seeds != 1)}, {tuned}, {size.epochs} epochs. The simpler of two is "
-        f"preferred within one standard error and one point ({SIMPLICITY})."
+        f"seeds. {size.seeds} seed{'s' * (size.seeds != 1)}, {tuned}, {size.epochs} epochs. {PREFERENCE}"
     )
     note += " Test labels were not used." if tests else ""
     if any(one.adapt for one in answer.candidates):

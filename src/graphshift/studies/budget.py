@@ -1,5 +1,6 @@
 """How much of a comparison fits into the time: candidates are timed, the dearest left out, the rest repeated."""
 
+import math
 import re
 import time
 import warnings
@@ -157,6 +158,7 @@ def fitted_to(
     workers: int = 1,
     rules: int = 1,
     environments: int = 0,
+    blended: Sequence[Sequence[str]] = (),
 ) -> Sizing:
     """As many arms as fit into the time, the cheapest first, then as many seeds and trials as fit.
 
@@ -170,10 +172,15 @@ def fitted_to(
         workers: that share the fits.
         rules: by which settings are chosen.
         environments: training environments that can be left out in turn.
+        blended: groups of arms; room is kept for a blend of one of each, the dearest, which is run when all is done.
     """
 
     def total(names: Sequence[str], size: Size) -> float:
-        return sum(costs[name].of(size, rules, environments) for name in names) / workers
+        own = sum(costs[name].of(size, rules, environments) for name in names) / workers
+        members = [[costs[name].once(size.epochs) for name in names if name in group] for group in blended]
+        if not members or not all(members):
+            return own
+        return own + sum(map(max, members)) * math.ceil((size.seeds + size.leave_out * environments) / workers)
 
     once = 1 if environments else 0
     kept = [name for name in costs if name in needed]
@@ -211,9 +218,9 @@ def _larger(size: Size) -> list[Size]:
     return [one for one in (first, more_seeds, more_trials) if one.seeds <= _MOST_SEEDS and one.trials <= _MOST_TRIALS]
 
 
-def time_left(budget: float, spent: float, reading: float, workers: int) -> float:
+def time_left(budget: float, spent: float, reading: float, workers: int, starts: int = 1) -> float:
     """Seconds for fits, of a budget of which some are spent; workers take their time to start and to read the data."""
-    return max(PLANNED * budget - spent - (reading + _START if workers else 0.0), 0.0)
+    return max(PLANNED * budget - spent - starts * (reading + _START if workers else 0.0), 0.0)
 
 
 #: The longest budget, in seconds: a week. What runs for longer should be planned, not guessed.

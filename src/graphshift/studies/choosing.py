@@ -8,14 +8,23 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from graphshift.data.metrics import METRICS
-from graphshift.studies.candidates import uses_edges
+from graphshift.studies.candidates import SIMPLICITY, uses_edges
 from graphshift.studies.records import Row, variant_name
 from graphshift.studies.remarks import CHOOSES_BY
 from graphshift.studies.resampling import nodes_error
 from graphshift.studies.running import Study
 
-#: Of a percentage: a simpler candidate is not preferred if it is further behind than this, however large the error.
-_AT_MOST = 0.01
+#: Of a percentage: a simpler candidate, or a blend, is not preferred if it is further behind than this, however large
+#: the error.
+_AT_MOST, _BLEND_AT_MOST = 0.01, 0.02
+
+#: Which candidate is recommended, in words, and why: what :func:`chosen` does.
+PREFERENCE = (
+    "A blend (the mean of the best model without a GNN and the best GNN) is recommended where it is within one "
+    "standard error and two points of the best: under shift the order on validation is partly noise, and a mean of "
+    "models that err in different places depends on it least. Elsewhere the simpler of two is preferred within one "
+    f"standard error and one point ({SIMPLICITY})."
+)
 
 #: By criterion the rule that chooses epoch and setting, and the score of a run (an attribute of a row).
 RULES = {"val": "val", "adversarial_val": "explored"}
@@ -37,7 +46,8 @@ class Candidate:
         error: its standard error over nodes and seeds; None where it is not known.
         behind: how far it is behind the best candidate; 0 for the best.
         behind_error: the standard error of that; None where it is not known.
-        rank: how simple it is; 0 for the simplest.
+        rank: how simple it is; 0 for the simplest. The same with and without adaptation.
+        blend: whether it is a blend.
     """
 
     name: str
@@ -49,6 +59,7 @@ class Candidate:
     behind: float
     behind_error: float | None
     rank: int
+    blend: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,6 +69,7 @@ class _Scores:
     arm: str
     adapt: str | None
     rank: int
+    blend: bool
     runs: dict[str, list[float]]
     drawn: dict[str, list[list[float]]]
 
@@ -68,19 +80,22 @@ def rule_of(study: Study, criterion: str) -> str:
     return rule if rule in study.plan.selections else study.plan.selections[0]
 
 
-def ranked(study: Study, criterion: str = "val") -> list[Candidate]:
+def ranked(study: Study, criterion: str = "val", beside: Study | None = None) -> list[Candidate]:
     """All candidates that finished, the best first.
 
     Args:
         study: a finished one.
         criterion: ``"val"``; or ``"adversarial_val"``, by validation graphs after the edits that raise each model's
             risk most. Models that do not use edges are then left out: edits cannot change them, which says nothing.
+        beside: a study of further candidates with the same seeds and places; one that lacks a place is left out.
     """
     sign = METRICS[study.plan.metric].sign
     known = _known(study, criterion)
     if not known:
         return []
     shared = [place for place in next(iter(known.values())).runs if all(place in one.runs for one in known.values())]
+    further = {} if beside is None else _known(beside, criterion, len(study.plan.arms))
+    known |= {name: one for name, one in further.items() if all(place in one.runs for place in shared)}
     scores = {name: fmean(fmean(one.runs[place]) for place in shared) for name, one in known.items()}
     best = max(known, key=lambda name: (sign * scores[name], -known[name].rank))
     found = [
@@ -94,6 +109,7 @@ def ranked(study: Study, criterion: str = "val") -> list[Candidate]:
             behind=sign * (scores[best] - scores[name]),
             behind_error=None if name == best else _error(one, known[best], shared),
             rank=one.rank,
+            blend=one.blend,
         )
         for name, one in known.items()
     ]
@@ -101,30 +117,36 @@ def ranked(study: Study, criterion: str = "val") -> list[Candidate]:
 
 
 def chosen(candidates: Sequence[Candidate], metric: str) -> Candidate:
-    """The best; or the simplest of those that are within one standard error of it, and within one point."""
-    close = [candidates[0]]
-    for one in candidates[1:]:
-        limit = one.behind_error or 0.0
-        if METRICS[metric].percent:
-            limit = min(limit, _AT_MOST)
-        if one.behind <= limit:
-            close.append(one)
-    return min(close, key=lambda one: one.rank)
+    """A blend, or the simplest, of those that are close to the best: see :data:`PREFERENCE`.
+
+    Args:
+        candidates: the best first.
+        metric: by name.
+    """
+    if blends := [one for one in candidates if one.blend and _is_close(one, _BLEND_AT_MOST, metric)]:
+        return blends[0]
+    return min((one for one in candidates if _is_close(one, _AT_MOST, metric)), key=lambda one: (one.rank, one.behind))
 
 
-def _known(study: Study, criterion: str) -> dict[str, _Scores]:
+def _is_close(one: Candidate, most: float, metric: str) -> bool:
+    """Whether a candidate is within one standard error of the best, and of a percentage within ``most``."""
+    limit = one.behind_error or 0.0
+    return one.behind <= (min(limit, most) if METRICS[metric].percent else limit)
+
+
+def _known(study: Study, criterion: str, first: int = 0) -> dict[str, _Scores]:
+    """What is known of the arms of a study, with and without adaptation; ``first`` is the rank of the first arm."""
     plan, rule = study.plan, rule_of(study, criterion)
     rows, found = study.rows(rule), dict[str, _Scores]()
     ways = (None, *plan.adapt) if criterion == "val" else (None,)
-    for place, way in enumerate(ways):
+    for way in ways:
         for i, arm in enumerate(plan.arms):
             if criterion == "adversarial_val" and not uses_edges(plan.settings(arm).get("backbone")):
                 continue
             name = variant_name(arm.name, 1, way)
             own = [row for row in rows if row.arm == name and getattr(row, SCORES[criterion]) is not None]
             if own:
-                rank = i + place * len(plan.arms)
-                scores = _of_candidate(study, criterion, rule, own, arm.name, way, rank)
+                scores = _of_candidate(study, criterion, rule, own, arm.name, way, first + i)
                 if way is None or arm.name not in found or scores.runs != found[arm.name].runs:  # else it was not used
                     found[name] = scores
     return found
@@ -143,7 +165,8 @@ def _of_candidate(
         if scores is not None and record.environment in scores.tests:
             runs.setdefault(place, []).append(scores.tests[record.environment])
             drawn.setdefault(place, []).append(scores.resampled.get("mean", []))
-    return _Scores(arm, way, rank, runs, drawn)
+    blend = study.plan.settings(study.plan.arm(arm))["method"] == "blend"
+    return _Scores(arm, way, rank, blend, runs, drawn)
 
 
 def _error(one: _Scores, other: _Scores | None, places: Sequence[str]) -> float | None:

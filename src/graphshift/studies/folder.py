@@ -22,10 +22,13 @@ FORMAT = 1
 _TABLES = ("table.txt", "table.md", "table.tex", "table.csv")
 _FILES = ("results.jsonl", "provenance.json", "summary.json", "recommendation.json", *_TABLES, "figures", "report.html")
 
+#: The folder inside a recommendation's that holds the study of its blend.
+BLEND = "blend"
+
 
 def study_folder(path: Path) -> OwnedFolder:
     """The folder of a study."""
-    return OwnedFolder(path, "plan.json", _FILES)
+    return OwnedFolder(path, "plan.json", _FILES, members=BLEND)
 
 
 def plan_json(schedule: Schedule) -> dict[str, Any]:

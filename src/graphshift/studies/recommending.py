@@ -22,9 +22,11 @@ from graphshift.data.dataset import ShiftDataset
 from graphshift.data.metrics import METRICS
 from graphshift.estimators import Estimator, make_estimator, recorded_estimator
 from graphshift.estimators.base import METHODS
+from graphshift.studies.blending import NETWORKS, TABLES, blend_plan, chosen_settings
 from graphshift.studies.budget import Size, Sizing, fitted_to, time_left, timed
 from graphshift.studies.candidates import ADAPTATIONS, EXPLORERS, candidates, is_needed, uses_edges
 from graphshift.studies.choosing import EDITED, Candidate, chosen, ranked, rule_of
+from graphshift.studies.folder import BLEND
 from graphshift.studies.notes import PlanNote, RecommendationNote
 from graphshift.studies.plan import Plan
 from graphshift.studies.pool import default_threads
@@ -32,6 +34,7 @@ from graphshift.studies.progress import duration
 from graphshift.studies.remarks import below_simple
 from graphshift.studies.resolved import ResolvedPlan, load_data, resolve
 from graphshift.studies.running import Study, computing_with, run_study
+from graphshift.studies.summary import ArmSummary
 from graphshift.studies.target_summary import TargetSummary, target_summaries
 
 #: By what candidates are compared, and when each counts.
@@ -80,6 +83,7 @@ class Recommendation:
         notes: what a reader must know, such as a GNN that is below a simple model.
         target: what the recommended model predicts for unlabelled target environments.
         study: the comparison itself.
+        blend: the study of the blend of its best model without a GNN and its best GNN; None where there is none.
     """
 
     answers: Mapping[str, Answer]
@@ -90,6 +94,7 @@ class Recommendation:
     notes: Sequence[str]
     target: Sequence[TargetSummary]
     study: Study = field(repr=False)
+    blend: Study | None = field(default=None, repr=False)
 
     @property
     def answer(self) -> Answer:
@@ -114,6 +119,11 @@ class Recommendation:
     def estimator(self, seed: int = 0) -> Estimator:
         """The recommended model, not fitted: ``recommendation.estimator().fit(data)``."""
         return make_estimator({**self.answer.settings, "seed": seed}, self.study.plan.defaults)
+
+    def summaries(self, criterion: str = "val") -> dict[str, ArmSummary]:
+        """Of each candidate its summary, by name."""
+        studies, rule = [self.study, *([] if self.blend is None else [self.blend])], rule_of(self.study, criterion)
+        return {arm.arm: arm for one in studies for arm in one.summary.of_rule(rule)}
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -178,8 +188,10 @@ def recommend_on(
             if not costs:
                 raise GraphshiftError(f"no candidate could be fitted; the first: {next(iter(slow.values()))}")
             last = max(cost.once(epochs) for cost in costs.values()) if data.target else 0.0
-            left = time_left(budget, time.monotonic() - start + last, reading, workers)
-            how = {"workers": max(workers, 1), "rules": len(rules), "environments": len(checked.left_out)}
+            left = time_left(budget, time.monotonic() - start + last, reading, workers, starts=2)
+            how: dict[str, Any] = {"workers": max(workers, 1), "rules": len(rules)}
+            how["environments"] = len(checked.left_out)
+            how["blended"] = [[a.name for a in checked.arms if a.settings["method"] in g] for g in (TABLES, NETWORKS)]
             sizing = fitted_to(costs, needed, epochs, left, **how)
             sizing = replace(sizing, dropped={**slow, **sizing.dropped})
     plan = plan_of(dataset, options or {}, data, sizing.size, common, rules=rules, names=sizing.arms)
@@ -187,8 +199,16 @@ def recommend_on(
         print(_said(sizing, checked, budget), file=sys.stderr)
     how_run: dict[str, Any] = {"workers": workers, "threads": threads, "force": force, "progress": progress}
     study = run_study(plan, folder, command=command, **how_run)
+    blend, skipped = None, dict(checked.skipped)
+    further = blend_plan(study)
+    if isinstance(further, Plan):
+        if progress:
+            print(f"and last: {further.arms[0].name}", file=sys.stderr)
+        blend = run_study(further, None if folder is None else folder / BLEND, command=command, **how_run)
+    else:
+        skipped["Blend"] = further
     with computing_with(threads):
-        found = recommendation(study, data, sizing.size, sizing.dropped, checked.skipped)
+        found = recommendation(study, data, sizing.size, sizing.dropped, skipped, blend)
     if folder is not None:
         write_json(folder / "recommendation.json", found.to_json())
     return found
@@ -224,31 +244,39 @@ def plan_of(
 
 
 def recommendation(
-    study: Study, data: ShiftDataset, size: Size, dropped: Mapping[str, str], skipped: Mapping[str, str]
+    study: Study,
+    data: ShiftDataset,
+    size: Size,
+    dropped: Mapping[str, str],
+    skipped: Mapping[str, str],
+    blend: Study | None = None,
 ) -> Recommendation:
     """What a finished comparison recommends; the recommended model is fitted once if there is a target to predict."""
     criteria = ["val", *(["adversarial_val"] if "explored" in study.plan.selections else [])]
-    answers = {name: one for name in criteria if (one := _answer(study, name)) is not None}
+    answers = {name: one for name in criteria if (one := _answer(study, name, blend)) is not None}
     if "val" not in answers:
         raise GraphshiftError(f"no run finished; the first failure: {study.summary.failed[0].reason}")
     answer = answers["val"]
     skipped = {**skipped, **{one.what: one.reason for one in study.summary.skipped}}
+    if blend is not None and not any(one.blend for one in answer.candidates):
+        why = blend.summary.failed[0].reason if blend.summary.failed else "it has no score in every place"
+        skipped[blend.plan.arms[0].name] = why or "it failed"
     notes = _notes(study, answer)
     target: list[TargetSummary] = []
     if data.target:
         model = recorded_estimator({**_complete(study, answer), "seed": study.plan.seeds[0]})
         target = target_summaries(model.fit(data.train, data.val), data, adapt=answer.adapt)
     places = list(answer.candidates[0].places)
-    return Recommendation(answers, places, size, dropped, skipped, notes, target, study)
+    return Recommendation(answers, places, size, dropped, skipped, notes, target, study, blend)
 
 
-def _answer(study: Study, criterion: str) -> Answer | None:
-    found = ranked(study, criterion)
+def _answer(study: Study, criterion: str, blend: Study | None) -> Answer | None:
+    found = ranked(study, criterion, blend)
     if not found:
         return None
     best, rule = chosen(found, study.plan.metric), rule_of(study, criterion)
-    entry = next(a for a in study.summary.arms if (a.arm, a.selection) == (best.arm, rule))
-    settings = {**study.plan.arm(best.arm).settings, **(entry.chosen or {}), "selection": rule}
+    home = blend if best.blend and blend is not None else study
+    settings = {**chosen_settings(home, best.arm, rule), "selection": rule}
     reason = _reason(found, best, study.plan.metric)
     return Answer(criterion, best.name, best.adapt, settings, best.score, best.error, reason, found)
 
@@ -265,6 +293,11 @@ def _reason(found: Sequence[Candidate], best: Candidate, metric: str) -> str:
     unit = f" {about.unit}" if about.unit else ""
     if best is not found[0]:
         behind = f"{about.scale * best.behind:.{about.digits}f}{unit}"
+        if best.blend:
+            return (
+                f"{best.name}: {score} ({of}). It is {behind} below {found[0].name}, within one standard error and two "
+                "points, and a mean of two models depends less on the noise of validation"
+            )
         return (
             f"{best.name}: {score} ({of}). It is {behind} below {found[0].name}, within one standard error and one "
             "point, and simpler"
@@ -283,7 +316,8 @@ def _notes(study: Study, answer: Answer) -> list[str]:
     arms = [arm for arm in study.summary.of_rule(rule) if not arm.is_variant]
     found = below_simple(plan, arms)
     own = next(one for one in answer.candidates if one.name == answer.name)
-    largest = next((one for one in answer.candidates if plan.settings(plan.arm(one.arm))["method"] == "majority"), None)
+    plain = [one for one in answer.candidates if not one.blend]
+    largest = next((one for one in plain if plan.settings(plan.arm(one.arm))["method"] == "majority"), None)
     if largest is not None and own.name != largest.name and own.score <= largest.score and plan.metric == "accuracy":
         found.append("No candidate is better than always predicting the largest class.")
     if found:
@@ -321,9 +355,7 @@ def paragraph(found: Recommendation) -> str:
 
 def candidate_rows(found: Recommendation, criterion: str = "val") -> list[dict[str, Any]]:
     """For each candidate its scores, unrounded, the best first."""
-    study, rule = found.study, rule_of(found.study, criterion)
-    summaries = {arm.arm: arm for arm in study.summary.of_rule(rule)}
-    rows = []
+    study, summaries, rows = found.study, found.summaries(criterion), []
     for one in found.answers[criterion].candidates:
         own = summaries[one.name]
         row: dict[str, Any] = {"candidate": one.name, "recommended": one.name == found.answers[criterion].name}

@@ -36,7 +36,7 @@ def below_simple(plan: ResolvedPlan, arms: Sequence[ArmSummary]) -> list[str]:
     metric = METRICS[plan.metric]
     plain = [arm for arm in arms if not arm.is_variant and arm.choosing is not None and arm.choosing.mean is not None]
     networks = [arm for arm in plain if METHODS[arm.method].uses_backbone]
-    tables = [arm for arm in plain if not METHODS[arm.method].uses_backbone]
+    tables = [arm for arm in plain if not METHODS[arm.method].uses_backbone and arm.method != "blend"]
     if not networks:
         return []
     best = max(networks, key=lambda arm: metric.sign * _choosing(arm))

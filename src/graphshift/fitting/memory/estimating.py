@@ -24,6 +24,7 @@ from graphshift.fitting.memory.machine import resident_bytes
 from graphshift.graph import kernels
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
+from graphshift.methods.blend import Blend
 from graphshift.methods.eerm import EERM
 
 #: What libraries make ready at their first training step: MKL's buffers, autograd's threads, scikit-learn's metrics.
@@ -74,10 +75,13 @@ def estimate(data: ShiftDataset, settings: Estimator, *, resident: int | None = 
 
     Args:
         data: the dataset, loaded. Arrays that environments share count once.
-        settings: the estimator that will be fitted. Of a module of your own nothing is known, so a generous rule
-            stands in for it, and ``unknown`` says so.
+        settings: the estimator that will be fitted; a blend needs what its largest member does. Of a
+            module of your own nothing is known, so a generous rule stands in for it, and ``unknown`` says so.
         resident: what the process holds now, data included, in bytes; None asks the system.
     """
+    if isinstance(settings, Blend):  # one after the other; what stays of each is its model
+        members = [estimate(data, one, resident=resident) for one in settings.resolved(data.defaults).new_members()]
+        return max(members, key=lambda one: one.total)
     held = data_bytes(data)
     resident = resident if resident is not None else resident_bytes() or 0
     process = max(resident - held, 0) + _FIRST_USE

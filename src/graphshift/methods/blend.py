@@ -1,0 +1,295 @@
+"""A blend: several methods fitted on the same data, whose predictions are averaged."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.core.hparams import hparam, hparams_of
+from graphshift.core.randomness import derive_seed
+from graphshift.data.environment import Environment
+from graphshift.data.tasks import Task
+from graphshift.estimators.base import METHODS, Asked, Estimator
+from graphshift.estimators.confidence import Confidence
+from graphshift.estimators.direct import AsMethod
+from graphshift.estimators.gnn import GNNEstimator
+from graphshift.methods.members import checked_members, completed_members
+from graphshift.training.batches import full_batch
+from graphshift.training.callbacks import History, ProgressBar
+from graphshift.training.loop import Choice, Selection, TrainingResult
+from graphshift.training.run import Run
+from graphshift.training.selection import adversarially_edited, explored_score
+
+
+def blended(outputs: Sequence[Tensor], task: Task) -> Tensor:
+    """The output whose class probabilities, or values in regression, are the mean of those of several outputs.
+
+    Args:
+        outputs: of the members, ``[nodes, out_channels]`` each.
+        task: what they predict.
+
+    Returns:
+        ``[nodes, out_channels]``, float64.
+    """
+    mean = torch.stack([task.probabilities(output) for output in outputs]).mean(dim=0)
+    return task.output_of(mean) if task.is_classification else mean.unsqueeze(1)
+
+
+@METHODS.register("blend", label="Blend")
+@dataclass(eq=False, repr=False, kw_only=True)
+class Blend(Estimator):
+    """A mean of several methods: each is fitted on the same data, their class probabilities or values are averaged.
+
+    Under shift, validation says little about which of several models is best. The mean of models that err in different
+    places is rarely far behind the best of them. A GNN's probabilities are often too sure and would outvote the others;
+    so calibrated probabilities are averaged where there are validation graphs (or held-out nodes) to calibrate on, and
+    raw ones elsewhere. The temperatures are fitted to validation labels: one number for each member.
+
+    Args:
+        members: the settings of each member by name, ``method`` among them, as ``{"method": "erm", "lr": 0.001}``; a
+            name stands for a method with its defaults; ``"forest,erm"`` and JSON are read too. Two to ten.
+        selection: by which every member chooses its epoch; the blend is scored by it once.
+        seed: of every member that has no ``seed`` of its own.
+
+    Attributes:
+        members_: the fitted members.
+        task_ … calibrations_: as in :class:`~graphshift.estimators.base.Estimator`; ``best_epoch_`` is 0.
+
+    >>> import graphshift as gs
+    >>> data = gs.load("planted", nodes=100)
+    >>> members = [{"method": "logistic"}, {"method": "erm", "epochs": 5}]
+    >>> model = gs.Blend(members=members).fit(data)
+    >>> model.predict(data.tests[0]).shape
+    (100,)
+    """
+
+    members: list[dict[str, Any]] = hparam(
+        [{"method": "forest"}, {"method": "erm"}], help="what is averaged: names, or JSON with settings of each"
+    )
+
+    @classmethod
+    def completed(cls, values: dict[str, Any], defaults: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+        """Every member with all its settings: those given, the dataset's, the general ones."""
+        members = values.get("members", hparams_of(cls)["members"].default)
+        rule = values.get("selection", hparams_of(cls)["selection"].default)
+        return {**values, "members": completed_members(members, rule, defaults, where)}
+
+    @classmethod
+    def check_together(cls, values: Mapping[str, Any], where: str) -> None:
+        """Refuses members that cannot be."""
+        checked_members(values["members"], values["seed"], values["selection"], where)
+
+    def new_members(self) -> list[Estimator]:
+        """The members that the hyper-parameters ask for, not fitted; every setting must be decided."""
+        return checked_members(self.members, self.seed, self.selection)
+
+    def check_task(self, task: Task) -> None:
+        """Every member must be able to learn it."""
+        for member in self.resolved().new_members():
+            member.check_task(task)
+
+    def arrays(self) -> dict[str, Tensor]:
+        """Of member i the arrays as ``member-i.NAME``, temperature and floor as ``calibration-i`` (``…-norm``)."""
+        return self._arrays(self.members_)
+
+    def _arrays(self, members: Sequence[Estimator]) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for i, member in enumerate(self.members_, start=1):
+            found |= {f"member-{i}.{name}": one for name, one in member.arrays().items() if member in members}
+            for mode, known in member.confidences_.items():
+                pair = torch.tensor([known.temperature, known.floor], dtype=torch.float64)
+                found[f"calibration-{i}" + (f"-{mode}" if mode else "")] = pair
+        return found
+
+    def take_arrays(self, arrays: Mapping[str, Tensor], features: int, task: Task) -> None:
+        """Becomes the blend with these arrays."""
+        members = self.new_members()
+        known = {f"calibration-{i}{mode}" for i in range(1, len(members) + 1) for mode in ("", "-norm")}
+        prefixes = tuple(f"member-{i}." for i in range(1, len(members) + 1))
+        if unknown := [name for name in arrays if name not in known and not name.startswith(prefixes)]:
+            raise ValueError(f"array {unknown[0]!r} belongs to none of the {len(members)} members")
+        for i, member in enumerate(members, start=1):
+            own = _own(arrays, i)
+            if isinstance(member, GNNEstimator):
+                _check_shapes(own, member, features, task)
+            try:
+                member.take_arrays(own, features, task)
+            except (RuntimeError, ValueError) as error:
+                raise ValueError(f"member {i} ({member.method}): {error}") from None
+            member.task_, member.n_features_in_, member.settings_ = task, features, member.settings()
+            member.prior_, member.calibrations_ = torch.empty(0, dtype=torch.float64), {}
+            member.confidences_ = _confidences(arrays, i)
+        self.members_ = members
+
+    def take(self, choice: Choice) -> None:
+        """Takes the weights that a rule chose for every GNN, and what belongs to them."""
+        for i, member in enumerate(self.members_, start=1):
+            if isinstance(member, GNNEstimator):
+                member.take(Choice(choice.epoch, choice.score, _own(choice.weights, i)))
+            member.confidences_ = _confidences(choice.weights, i)
+
+    @property
+    def uses_edges(self) -> bool:
+        """Whether a member does."""
+        return any(member.uses_edges for member in self.members_)
+
+    @property
+    def has_batch_norm(self) -> bool:
+        """Whether a member has batch normalisation."""
+        return any(member.has_batch_norm for member in self.members_)
+
+    def score_edited(self, environment: Environment) -> float | None:
+        """The score after the edits that raise the risk of one of its GNNs most; of several GNNs the worst.
+
+        None where a member uses edges and has no gradient in them.
+        """
+        return self._score_edited(environment, 0)
+
+    def _score_edited(self, environment: Environment, seed: int) -> float | None:
+        able = [member for member in self.members_ if member.uses_edges]
+        if not able:
+            return self.score(environment)
+        scores = []
+        for member in able:
+            if not isinstance(member, GNNEstimator):
+                return None
+            scores.append(self.score(adversarially_edited(member.backbone_, environment, seed)))
+        return min(scores, key=lambda score: self.task_.scorer.sign * score)
+
+    def _learn(
+        self, chosen: Self, training: Sequence[Environment], selection: Selection, asked: Asked
+    ) -> TrainingResult:
+        members, task = chosen.new_members(), training[0].task
+        for member in members:
+            member.check_task(task)
+        if asked.run is not None and asked.run.load() is not None:
+            other = f"belongs to a run of another method; {self.method} has none: give another folder."
+            raise GraphshiftError(f"{asked.run.checkpoint}: {other}")
+        history, result = History(), None
+        shown = any(isinstance(one, ProgressBar) for one in asked.callbacks)
+        listeners = [history, *(one for one in asked.callbacks if not isinstance(one, ProgressBar))]
+        for listener in listeners:
+            listener.on_start(1)
+        try:
+            for i, member in enumerate(members, start=1):
+                _fit_member(member, i, training, selection, asked, shown=shown)
+            self.members_, self.task_, self.n_features_in_ = members, task, training[0].num_features
+            started = time.perf_counter()
+            best = Choice(0, self._score(chosen.selection, selection), {})
+            also = self._further(asked)
+            loss = fmean(float(e.risk(self._plain_output(e, ()))) for e in training)
+            seconds = sum(member.seconds_ for member in members) + time.perf_counter() - started
+            row: dict[str, Any] = {"epoch": 0, "loss": loss, "seconds": seconds}
+            scores = {"val": best.score} | {name: one.score for name, one in also.items()}
+            row |= {name: score for name, score in scores.items() if score is not None}
+            if asked.run is not None:
+                asked.run.record(row)
+            for listener in listeners:
+                listener.on_epoch(row)
+            result = TrainingResult(best, also, history.rows, seconds)
+        finally:
+            for listener in listeners:
+                listener.on_end(result)
+        return result
+
+    def _further(self, asked: Asked) -> dict[str, Choice]:
+        """What further rules chose: the members' epochs by each rule together."""
+        if not asked.also:
+            return {}
+        networks = [member for member in self.members_ if isinstance(member, GNNEstimator)]
+        own = {name: one.clone() for name, one in self._arrays(networks).items()}
+        found = {}
+        for name, rule in asked.also.items():
+            for member in self.members_:
+                member.take(member.also_[name])
+                member.calibrate(asked.calibrating)
+            weights = {key: one.clone() for key, one in self._arrays(networks).items()}
+            found[name] = Choice(0, self._score(name, rule), weights)
+        self.take(Choice(0, None, own))
+        return found
+
+    def _score(self, name: str, rule: Selection) -> float | None:
+        """What a rule says of the blend."""
+        if not rule.environments:
+            return None
+        if rule.score is not explored_score:
+            found = rule.score(AsMethod(self.method, self._plain_output, name), rule.environments, 0)  # type: ignore[arg-type]
+            if found is None:
+                raise GraphshiftError("predictions for the validation environments are NaN or infinite; scale `x`.")
+            return found
+        edited = [self._score_edited(e, derive_seed(0, i)) for i, e in enumerate(rule.environments)]
+        if any(score is None for score in edited):
+            warnings.warn(
+                f"selection {name!r} follows the risk's gradient to edges, and a member of the blend uses edges and "
+                "has none: the blend has no score by this rule.",
+                GraphshiftWarning,
+                stacklevel=5,
+            )
+            return None
+        return fmean(score for score in edited if score is not None)
+
+    def _plain_output(self, environment: Environment, parts: Sequence[str] = ()) -> Tensor:
+        outputs = []
+        for member in self.members_:
+            mode = "norm" if "norm" in parts and member.has_batch_norm else ""
+            output = member._plain_output(environment.to(member._device()), (mode,) if mode else ())
+            known = member.confidences_.get(mode)
+            outputs.append(output if known is None else known.scaled(output, self.task_))
+        return blended(outputs, self.task_)
+
+
+def _fit_member(
+    member: Estimator, number: int, training: Sequence[Environment], selection: Selection, asked: Asked, *, shown: bool
+) -> None:
+    """Fits a member in its own folder of the run, on its own device."""
+    device = member._training_device()
+
+    def moved(rule: Selection) -> Selection:
+        return Selection([e.to(device) for e in rule.environments], rule.score)
+
+    run = asked.run and Run(asked.run.folder / "members" / str(number), asked.run.every)
+    bars = [ProgressBar(member.label)] if shown else []
+    how: dict[str, Any] = {"run": run, "callbacks": bars, "calibrating": asked.calibrating}
+    how["batches"] = asked.batches if member.uses_backbone else full_batch
+    also = {name: moved(rule) for name, rule in asked.also.items()}
+    member.learn_and_keep(member, [e.to(device) for e in training], moved(selection), Asked(also=also, **how))
+
+
+def _own(arrays: Mapping[str, Tensor], number: int) -> dict[str, Tensor]:
+    """The arrays of one member, by its own names."""
+    prefix = f"member-{number}."
+    return {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}
+
+
+def _confidences(arrays: Mapping[str, Tensor], number: int) -> dict[str, Confidence]:
+    """The temperatures of one member, by mode."""
+    found = {}
+    for mode in ("", "norm"):
+        name = f"calibration-{number}" + (f"-{mode}" if mode else "")
+        if name in arrays:
+            pair = arrays[name]
+            if tuple(pair.shape) != (2,) or pair.dtype != torch.float64:
+                raise ValueError(f"{name} is {pair.dtype} {list(pair.shape)}; expected a temperature and a floor")
+            temperature, floor = pair.tolist()
+            if not 0 < temperature < float("inf") or not 0 <= floor <= 1:
+                raise ValueError(f"{name} has temperature {temperature} and floor {floor}")
+            found[mode] = Confidence(temperature, floor)
+    return found
+
+
+def _check_shapes(arrays: Mapping[str, Tensor], member: GNNEstimator, features: int, task: Task) -> None:
+    """Refuses weights of other shapes than the settings' before any memory is taken: settings can claim any size."""
+    with torch.device("meta"):
+        expected = {name: list(t.shape) for name, t in member.new_backbone(features, task).state_dict().items()}
+    for name in [*expected, *arrays]:
+        found = list(arrays[name].shape) if name in arrays else None
+        if found != expected.get(name):
+            raise ValueError(f"{member.method}: {name} is {found or 'missing'}, {expected.get(name)} by the note")
