@@ -131,7 +131,7 @@ def test_times_are_read(text: str | float, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "0", "5d", "-3m", -1.0, float("nan")])
 def test_other_times_are_refused(text: str | float) -> None:
-    with pytest.raises(GraphshiftError, match="budget is .*; expected a time, as 90s, 20m or 2h"):
+    with pytest.raises(GraphshiftError, match=r"budget is .*; expected a time, as 90s, 20m or 2h"):
         seconds_of(text)
 
 
