@@ -187,3 +187,12 @@ def test_separators_and_encodings_are_written_down(tmp_path: Path) -> None:
     assert (table["separator"], table["encoding"]) == (";", "cp1252")
     assert table["tests"] == ["río"]
     assert not [line for line in loaded(table, tmp_path).facts["report"] if "separated" in line or "UTF-8" in line]
+
+
+def test_the_one_column_of_words_is_the_label_if_nothing_is_called_so(tmp_path: Path) -> None:
+    nodes, edges = world({"sea": 60, "lake": 40})
+    table, _ = described(tmp_path, nodes.drop(columns="label"), edges)
+    assert table["label"] == "colour"
+    nodes["shade"] = np.where(nodes["size"] > 0, "dark", "light")  # two columns of words: neither is taken
+    table, _ = described(tmp_path, nodes.drop(columns="label"), edges)
+    assert "label" not in table

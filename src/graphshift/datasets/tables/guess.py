@@ -78,10 +78,18 @@ def guess_roles(nodes: Table, edges: Table, asked: Mapping[str, str | None]) -> 
         rest = [name for name in rest if name not in (label, time)]
         named = _named(nodes, rest, _ENVIRONMENTS, _is_environment)
         environments = _uncrossed(nodes, pairs[:, ~unknown], rest, named) or named
+    if label is None:
+        label = _only_words(nodes, [name for name in rest if name not in (environments, time)])
     weights = [name for name in edges.frame.columns if name not in (source, target)]
     weight = _named(edges, weights, _WEIGHTS, lambda column: is_number(column) and bool((column > 0).all()))
     roles = Roles(identity, source, target, weight, label, environments, None if environments else time)
     return roles, 0 if unknown.all() else int(unknown.sum())
+
+
+def _only_words(nodes: Table, names: Sequence[str]) -> str | None:
+    """The one column of a few words among the others, which are numbers: if nothing is called a label, it is that."""
+    words = [name for name in names if not is_number(nodes.frame[name])]
+    return words[0] if len(words) == 1 and 2 <= nodes.frame[words[0]].nunique() <= _MOST else None
 
 
 def may_have_role(sample: pd.DataFrame) -> list[str]:
