@@ -7,16 +7,19 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
 import graphshift as gs
 from graphshift.backbones import BACKBONES
-from graphshift.core.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.dataset import ShiftDataset
 from graphshift.estimators import Estimator
 from graphshift.estimators.settings import make_estimator
@@ -404,3 +407,17 @@ def test_advice_combines_or_gives_up(data: ShiftDataset) -> None:
 
 def test_an_estimate_without_parts_is_nothing() -> None:
     assert Estimate({}, "never").total == 0
+
+
+def test_bags_of_words_in_a_table_count_as_the_sparse_arrays_that_they_are() -> None:
+    rng = np.random.default_rng(0)
+    words = pd.DataFrame((rng.random((400, 500)) < 0.01).astype(np.int8)).add_prefix("w")
+    nodes = words.assign(id=np.arange(400), label=np.resize(["a", "b"], 400), env=np.repeat(["x", "y"], 200))
+    edges = pd.DataFrame({"source": np.arange(199), "target": np.arange(1, 200)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GraphshiftWarning)
+        data = gs.from_tables(nodes, edges, environments="env", train="x", val="y")
+    found = estimate(data, gs.ERM(), resident=0)
+    dense = 4 * 400 * data.train[0].num_features
+    assert found.parts["data"] == data_bytes(data) < dense / 5
+    assert found.total - found.parts["process"] < dense

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
+from graphshift.cli.data_tables import show_statistics
 from graphshift.cli.options import (
     DataDir,
     Force,
@@ -27,7 +27,6 @@ from graphshift.cli.options import (
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
-    from graphshift.data.dataset import ShiftDataset
     from graphshift.datasets import Entry
 
 data_app = typer.Typer(name="data", no_args_is_help=True)
@@ -39,7 +38,6 @@ NameOrFile = Annotated[
 ]
 
 _BAR_AFTER = 2.0  # seconds
-_MOST_CLASSES = 8  # with a column of their own in a table
 
 
 @data_app.command("list")
@@ -103,7 +101,7 @@ def info(
         names = {"class_names": list(data.class_names), "remarks": remarks}
         _print_json(origin | read | task | names | {"environments": rows})
         return
-    _show_statistics(about, data, rows)
+    show_statistics(about, data, rows)
     for remark in (remark for remark in remarks if remark not in data.facts.get("report", ())):
         print(f"note: {remark}")
     if figure is not None:
@@ -226,68 +224,6 @@ def _print_json(content: dict[str, Any]) -> None:
 
 def _size(count: int | None) -> str:
     return "–" if count is None else f"{count:,}"
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.1f}"
-
-
-def _show_statistics(about: Entry, data: ShiftDataset, rows: list[dict[str, Any]]) -> None:
-    from graphshift.report.tables import print_table
-
-    task = data.task
-    kind = f"{task.kind}, {task.num_classes} classes" if task.is_classification else task.kind
-    print(f"{data.name}: {about.summary}")
-    for line in data.facts.get("rows", ()):
-        print(line)
-    print(f"{about.shift} shift · {kind} · {task.metric} · {rows[0]['features']:,} features · {about.origin}\n")
-    edges = "directed edges" if any(row["directed"] for row in rows) else "edges"
-    graph: dict[str, Callable[[Any], Any]] = {
-        "nodes": lambda row: f"{row['nodes']:,}",
-        edges: lambda row: f"{row['edges']:,}",
-        "density": lambda row: f"{row['density']:.4f}",
-        "average degree": lambda row: f"{row['average_degree']:.1f}",
-        "max. degree": lambda row: f"{row['maximum_degree']:,}",
-        "isolated": lambda row: f"{row['isolated']:,}",
-        "homophily (%)": lambda row: _percent(row["homophily"]),
-    }
-    share, title = "majority", "largest class (%)"
-    if task.kind == "binary":
-        share, title = "positive_rate", f"{data.class_names[1]} (%)" if "class_names" in data.facts else "positive (%)"
-    labels: dict[str, Callable[[Any], Any]] = {
-        "classes": lambda row: "–" if row["classes"] is None else row["classes"],
-        "counted": lambda row: f"{row['counted']:,}",
-        "label rate (%)": lambda row: _percent(row["label_rate"]),
-        title: lambda row: _percent(row[share]),
-        "x filled (%)": lambda row: f"{100 * row['feature_filling']:.2f}",
-        "x shift": lambda row: "–" if row["feature_shift"] is None else f"{row['feature_shift']:.3f}",
-    }
-    note = f"note: {about.note}" if about.note else ""
-    parts = [("graphs", graph, ""), ("labels and features", labels, note)]
-    if task.num_classes > 2:
-        parts.append(("class shares (%)", _share_columns(data, rows), ""))
-    for heading, columns, below in parts:
-        table = [[row["role"], row["environment"], *(show(row) for show in columns.values())] for row in rows]
-        print_table(heading, ["role", "environment", *columns], table, note=below)
-
-
-def _share_columns(data: ShiftDataset, rows: list[dict[str, Any]]) -> dict[str, Callable[[Any], Any]]:
-    """A column for each class, or for the largest in training and one for all others."""
-    shares = [
-        sum(values) for values in zip(*(row["class_shares"] for row in rows if row["role"] == "train"), strict=True)
-    ]
-    order = sorted(range(len(shares)), key=lambda k: -shares[k])
-    chosen = sorted(order if len(order) <= _MOST_CLASSES + 1 else order[:_MOST_CLASSES])
-
-    def show(row: Any, classes: list[int]) -> str:
-        return "–" if row["class_shares"] is None else f"{100 * sum(row['class_shares'][k] for k in classes):.1f}"
-
-    columns: dict[str, Callable[[Any], Any]] = {data.class_names[k]: partial(show, classes=[k]) for k in chosen}
-    rest = [k for k in order if k not in chosen]
-    if rest:
-        columns[f"{len(rest)} others"] = partial(show, classes=rest)
-    columns["from training"] = lambda row: "–" if row["class_shift"] is None else f"{row['class_shift']:.2f}"
-    return columns
 
 
 @contextmanager
