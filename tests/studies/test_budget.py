@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError
-from graphshift.studies import Arm, Plan
+from graphshift.studies import Arm, Plan, budget
 from graphshift.studies.budget import PLANNED, Cost, Size, fitted_to, seconds_of, time_left, timed
 from graphshift.studies.resolved import resolve
 from tiny_studies import OPTIONS
@@ -54,6 +55,36 @@ def test_what_can_be_answered_smaller_is_never_refused() -> None:
     assert list(hopeless.arms) == ["simple", "erm"]
     assert hopeless.size == Size(1, 0, 12)
     assert hopeless.seconds > 0
+
+
+def test_a_needed_fit_that_would_take_the_whole_budget_is_left_out_and_said() -> None:
+    costs = COSTS | {"forest": Cost(300.0)}
+    found = fitted_to(costs, ["simple", "erm", "forest"], 100, 200)
+    assert "forest" not in found.arms
+    assert found.dropped["forest"] == "one fit takes about 5 min"
+    assert "forest" in fitted_to(costs, ["simple", "erm", "forest"], 100, 700).arms
+
+
+def test_a_slow_fit_is_guessed_from_some_of_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A forest on all nodes might take longer than the whole budget, and could not be stopped."""
+    data = gs.load("planted", **OPTIONS)
+    plan = resolve(Plan("planted", [Arm("forest", {"method": "forest", "trees": 3})], [0], OPTIONS), data)
+    fitted: list[int] = []
+    fit = gs.Forest.fit
+
+    def counting(self: gs.Forest, train: Any, *rest: Any, **how: Any) -> Any:
+        fitted.append(sum(int(e.mask.sum()) for e in train))
+        return fit(self, train, *rest, **how)
+
+    monkeypatch.setattr(gs.Forest, "fit", counting)
+    monkeypatch.setattr(budget, "_FEW", 10)
+    costs, _ = timed(plan, data, ["forest"], 1e6)
+    assert fitted == [60, 10, 60]  # to load what fits share; to guess; in full, as there is time
+    fitted.clear()
+    guessed, _ = timed(plan, data, ["forest"], 1e-6)
+    assert fitted == [60, 10]
+    assert guessed["forest"].fixed > 0
+    assert list(costs) == list(guessed) == ["forest"]
 
 
 def test_seeds_come_before_trials_and_both_end() -> None:

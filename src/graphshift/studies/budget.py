@@ -7,10 +7,13 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import torch
+
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.estimators import recorded_estimator
-from graphshift.studies.job_runner import attempt
+from graphshift.studies.job_runner import attempt, reason_of
 from graphshift.studies.jobs import Job, Schedule
 from graphshift.studies.plan import Arm
 from graphshift.studies.progress import duration
@@ -27,6 +30,15 @@ _TIMING = 0.2
 
 #: Seconds that a worker takes to start, beside reading the data.
 _START = 4.0
+
+#: Of the budget that one fit without epochs may take, to be timed in full.
+_MOST_FOR_ONE = 0.2
+
+#: Training nodes that such a fit is tried with first.
+_FEW = 1_000
+
+#: Seconds that a fit of a needed candidate may always take.
+_ALWAYS = 5.0
 
 _FEWEST_EPOCHS = 10
 _MOST_SEEDS, _MOST_TRIALS = 10, 48
@@ -113,12 +125,50 @@ def timed(
         elif clock() - start > _TIMING * budget:
             dropped[arm.name] = "timing the others took a fifth of the budget"
             continue
-        found = _cost(plan, arm, data, clock)
+        found = _guessed_cost(plan, arm, data, clock)
+        if found is None or (isinstance(found, Cost) and found.once(0) < _MOST_FOR_ONE * budget):
+            found = _cost(plan, arm, data, clock)
         if isinstance(found, str):
             dropped[arm.name] = f"it failed: {found}"
         else:
             costs[arm.name] = found
     return costs, dropped
+
+
+def _guessed_cost(plan: ResolvedPlan, arm: Arm, data: ShiftDataset, clock: Callable[[], float]) -> Cost | str | None:
+    """What a model without a GNN takes, by a fit to some of the nodes; None where all of them can be tried at once.
+
+    A forest on many nodes and columns may take longer than the whole budget, and cannot be stopped.
+    """
+    job, nodes = _job(plan, arm, 1), sum(int(e.mask.sum()) for e in data.train)
+    share = _FEW / nodes
+    if "epochs" in job.settings or share > 0.5:
+        return None
+    few = replace(data, train=[_thinned(e, share) for e in data.train])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GraphshiftWarning)
+            model = recorded_estimator({**job.settings, "selection": "last"})
+            before = clock()
+            model.fit(few.train)
+            fitting = clock() - before
+            before = clock()
+            model.predict(few.train[0])
+            predicting = (clock() - before) / few.train[0].num_nodes
+    except Exception as error:
+        return reason_of(error)
+    seen = sum(e.num_nodes for e in data.train)
+    fitting = max(fitting - predicting * seen, 0.0) / share
+    trial = fitting + predicting * (seen + sum(e.num_nodes for e in data.val))
+    return Cost(trial + predicting * sum(e.num_nodes for e in data.tests), 0.0, trial)
+
+
+def _thinned(environment: Environment, share: float) -> Environment:
+    """The environment with some of its counted nodes; of each class as many, so that none is lost."""
+    counted, kept = environment.counted, torch.zeros_like(environment.mask)
+    order = counted[torch.argsort(environment.labels, stable=True)]
+    kept[order[:: max(1, int(1 / share))]] = True
+    return environment.replace(mask=kept)
 
 
 def _cost(plan: ResolvedPlan, arm: Arm, data: ShiftDataset, clock: Callable[[], float]) -> Cost | str:
@@ -182,12 +232,14 @@ def fitted_to(
             return own
         return own + sum(map(max, members)) * math.ceil((size.seeds + size.leave_out * environments) / workers)
 
-    once = 1 if environments else 0
-    kept = [name for name in costs if name in needed]
+    once, dropped = 1 if environments else 0, dict[str, str]()
+    for name in (name for name in needed if name in costs and not costs[name].epoch):  # epochs can be made fewer
+        if costs[name].fixed / workers > max(seconds / 2, _ALWAYS):
+            dropped[name] = f"one fit takes about {duration(costs[name].fixed)}"
+    kept = [name for name in costs if name in needed and name not in dropped]
     smallest = [Size(2, 0, epochs, once), Size(1, 0, epochs, once), Size(1, 0, epochs)]
     smallest += [Size(1, 0, fewer) for fewer in _halves(epochs)]
     size = next((one for one in smallest if total(kept, one) <= seconds), smallest[-1])
-    dropped: dict[str, str] = {}
     for name in sorted((name for name in costs if name not in needed), key=lambda name: costs[name].once(epochs)):
         if total([*kept, name], size) <= seconds:
             kept.append(name)
