@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import roc_auc_score
 
 import graphshift as gs
 from graphshift.studies import resampling
@@ -74,3 +75,21 @@ def test_a_metric_that_a_draw_lacks_has_the_whole_score(environment: gs.Environm
     rare = environment.replace(y=y, task=gs.Task("binary", 2, "roc_auc"))
     drawn = resampled_scores(Known(np.ones(400, dtype=bool)), [rare])  # type: ignore[arg-type]
     assert set(drawn) == {1.0}
+
+
+def test_the_area_under_the_curve_is_scikit_learns(environment: gs.Environment) -> None:
+    random = np.random.default_rng(3)
+    y, scores = random.integers(0, 2, 400), random.integers(0, 30, 400) / 30  # with ties
+    area = resampling._area_under_roc(y, scores)
+    for _ in range(5):
+        nodes = random.integers(0, 400, 300)
+        assert area(nodes) == pytest.approx(roc_auc_score(y[nodes], scores[nodes]))
+    assert np.isnan(area(np.flatnonzero(y == 1)))
+
+
+def test_other_metrics_are_drawn_fewer_times(environment: gs.Environment) -> None:
+    right = np.random.default_rng(4).random(400) < 0.7
+    macro = environment.replace(task=gs.Task("binary", 2, "macro_f1"))
+    drawn = resampled_scores(Known(right), [macro])  # type: ignore[arg-type]
+    assert len(drawn) == resampling.SLOW_DRAWS
+    assert np.mean(drawn) == pytest.approx(0.7, abs=0.05)

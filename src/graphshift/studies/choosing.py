@@ -147,7 +147,8 @@ def _known(study: Study, criterion: str, first: int = 0) -> dict[str, _Scores]:
             own = [row for row in rows if row.arm == name and getattr(row, SCORES[criterion]) is not None]
             if own:
                 scores = _of_candidate(study, criterion, rule, own, arm.name, way, first + i)
-                if way is None or arm.name not in found or scores.runs != found[arm.name].runs:  # else it was not used
+                same = [one for one in found.values() if one.arm == arm.name and one.runs == scores.runs]
+                if not same:  # else the adaptation was not used, or changes nothing
                     found[name] = scores
     return found
 
