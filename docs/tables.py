@@ -161,6 +161,8 @@ def _value(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, int | float):
         return f"{value:g}"
+    if isinstance(value, dict):  # the members of a blend
+        return ", ".join(map(_value, value.values()))
     return ", ".join(map(_value, value)) if isinstance(value, list | tuple) else str(value)
 
 

@@ -18,6 +18,7 @@ from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.hparams import hparams_of
 from graphshift.data.tasks import Task
 from graphshift.estimators import GNNEstimator, make_estimator
+from graphshift.estimators.direct import DirectEstimator
 from graphshift.methods import METHODS
 from graphshift.training.callbacks import Callback
 from graphshift.training.run import Run
@@ -25,7 +26,7 @@ from graphshift.training.selection import SELECTIONS
 from reference import random_data
 
 SMALL: dict[str, dict[str, Any]] = {"forest": {"trees": 8}, "boosting": {"rounds": 4}}
-DIRECT = [name for name, one in METHODS.items() if not one.uses_backbone]
+DIRECT = [name for name, one in METHODS.items() if issubclass(one, DirectEstimator)]
 TABULAR = ["boosting", "forest", "logistic"]
 
 
@@ -208,11 +209,11 @@ def test_callbacks_and_the_folder_of_a_run(data: gs.ShiftDataset, tmp_path: Path
 
 
 def test_a_rule_of_ones_own_that_looks_at_the_backbone_is_refused(data: gs.ShiftDataset) -> None:
-    from graphshift.estimators.direct import _AsMethod
+    from graphshift.estimators.direct import AsMethod
 
     model = gs.Majority().fit(data)
     with pytest.raises(GraphshiftError, match="selection 'mine' looks at the backbone, and method majority has none"):
-        _ = _AsMethod(model, "mine").backbone
+        _ = AsMethod("majority", model.predict_plain, "mine").backbone
 
 
 @pytest.mark.parametrize("method", DIRECT)

@@ -114,7 +114,7 @@ def test_a_class_has_its_hyper_parameters_and_defaults_from_one_declaration(name
     assert {n: getattr(made, n) for n in parameters} == {n: a.default for n, a in hparams_of(estimator).items()}
     assert made.settings() == {"method": name, **{n: a.default for n, a in hparams_of(estimator).items()}}
     assert getattr(gs, estimator.__name__) is estimator
-    assert make_estimator({"method": name}).settings() == made.settings()
+    assert make_estimator({"method": name}).settings() == made.resolved().settings()
 
 
 def test_a_backbone_made_by_hand_has_the_width_and_depth_of_an_estimators() -> None:

@@ -97,22 +97,26 @@ class Blend(Estimator):
             member.check_task(task)
 
     def arrays(self) -> dict[str, Tensor]:
-        """Of member i the arrays as ``member-i.NAME``, temperature and floor as ``calibration-i`` (``…-norm``)."""
+        """Of member i the arrays as ``member-i.NAME``, temperature and floor as ``calibration-i`` (``…-norm``).
+
+        Those of a member that was not calibrated are empty: one that is missing is damage, not a choice.
+        """
         return self._arrays(self.members_)
 
     def _arrays(self, members: Sequence[Estimator]) -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}
         for i, member in enumerate(self.members_, start=1):
             found |= {f"member-{i}.{name}": one for name, one in member.arrays().items() if member in members}
-            for mode, known in member.confidences_.items():
-                pair = torch.tensor([known.temperature, known.floor], dtype=torch.float64)
-                found[f"calibration-{i}" + (f"-{mode}" if mode else "")] = pair
+            for mode in _modes(member):
+                known = member.confidences_.get(mode)
+                pair = [] if known is None else [known.temperature, known.floor]
+                found[_calibration(i, mode)] = torch.tensor(pair, dtype=torch.float64)
         return found
 
     def take_arrays(self, arrays: Mapping[str, Tensor], features: int, task: Task) -> None:
         """Becomes the blend with these arrays."""
         members = self.new_members()
-        known = {f"calibration-{i}{mode}" for i in range(1, len(members) + 1) for mode in ("", "-norm")}
+        known = {_calibration(i, mode) for i in range(1, len(members) + 1) for mode in ("", "norm")}
         prefixes = tuple(f"member-{i}." for i in range(1, len(members) + 1))
         if unknown := [name for name in arrays if name not in known and not name.startswith(prefixes)]:
             raise ValueError(f"array {unknown[0]!r} belongs to none of the {len(members)} members")
@@ -126,7 +130,7 @@ class Blend(Estimator):
                 raise ValueError(f"member {i} ({member.method}): {error}") from None
             member.task_, member.n_features_in_, member.settings_ = task, features, member.settings()
             member.prior_, member.calibrations_ = torch.empty(0, dtype=torch.float64), {}
-            member.confidences_ = _confidences(arrays, i)
+            member.confidences_ = _confidences(arrays, i, _modes(member))
         self.members_ = members
 
     def take(self, choice: Choice) -> None:
@@ -134,7 +138,7 @@ class Blend(Estimator):
         for i, member in enumerate(self.members_, start=1):
             if isinstance(member, GNNEstimator):
                 member.take(Choice(choice.epoch, choice.score, _own(choice.weights, i)))
-            member.confidences_ = _confidences(choice.weights, i)
+            member.confidences_ = _confidences(choice.weights, i, _modes(member))
 
     @property
     def uses_edges(self) -> bool:
@@ -260,7 +264,9 @@ def _fit_member(
     how: dict[str, Any] = {"run": run, "callbacks": bars, "calibrating": asked.calibrating}
     how["batches"] = asked.batches if member.uses_backbone else full_batch
     also = {name: moved(rule) for name, rule in asked.also.items()}
-    member.learn_and_keep(member, [e.to(device) for e in training], moved(selection), Asked(also=also, **how))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*it has no score by this rule", GraphshiftWarning)  # the blend says so
+        member.learn_and_keep(member, [e.to(device) for e in training], moved(selection), Asked(also=also, **how))
 
 
 def _own(arrays: Mapping[str, Tensor], number: int) -> dict[str, Tensor]:
@@ -269,15 +275,27 @@ def _own(arrays: Mapping[str, Tensor], number: int) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): one for name, one in arrays.items() if name.startswith(prefix)}
 
 
-def _confidences(arrays: Mapping[str, Tensor], number: int) -> dict[str, Confidence]:
-    """The temperatures of one member, by mode."""
+def _modes(member: Estimator) -> tuple[str, ...]:
+    """In which ways a member is calibrated, if it is."""
+    return ("", "norm") if member.has_batch_norm else ("",)
+
+
+def _calibration(number: int, mode: str) -> str:
+    """The name of the array with a member's temperature and floor."""
+    return f"calibration-{number}" + (f"-{mode}" if mode else "")
+
+
+def _confidences(arrays: Mapping[str, Tensor], number: int, modes: Sequence[str]) -> dict[str, Confidence]:
+    """The temperatures of one member, by mode; none if it was not calibrated."""
     found = {}
-    for mode in ("", "norm"):
-        name = f"calibration-{number}" + (f"-{mode}" if mode else "")
-        if name in arrays:
-            pair = arrays[name]
-            if tuple(pair.shape) != (2,) or pair.dtype != torch.float64:
-                raise ValueError(f"{name} is {pair.dtype} {list(pair.shape)}; expected a temperature and a floor")
+    for mode in modes:
+        name = _calibration(number, mode)
+        if name not in arrays:
+            raise ValueError(f"array {name!r} is missing")
+        pair = arrays[name]
+        if tuple(pair.shape) not in ((0,), (2,)) or pair.dtype != torch.float64:
+            raise ValueError(f"{name} is {pair.dtype} {list(pair.shape)}; expected a temperature and a floor")
+        if pair.numel():
             temperature, floor = pair.tolist()
             if not 0 < temperature < float("inf") or not 0 <= floor <= 1:
                 raise ValueError(f"{name} has temperature {temperature} and floor {floor}")
