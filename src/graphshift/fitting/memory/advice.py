@@ -17,11 +17,11 @@ _GB = 10**9
 
 def parse_size(text: str, *, where: str = "memory limit") -> int:
     """``4GB``, ``512MB``, ``3.5GiB`` or a number of bytes."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])(I?))?B?", text.strip().upper(), re.ASCII)
+    found = re.fullmatch(r"(\d{1,20}(?:\.\d{1,20})?)\s*(?:([KMGT])(I?))?B?", text.strip().upper(), re.ASCII)
     # Bytes are whole, and 4G might mean either kind of gigabyte.
     wrong = found is None or (found[2] and not text.strip().upper().endswith("B")) or ("." in found[1] and not found[2])
     if found is None or wrong:
-        raise GraphshiftError(f"{where} is {text!r}; expected a size as 4GB, 512MB, 3.5GiB, or a number of bytes.")
+        raise GraphshiftError(f"{where} is {text!r:.80}; expected a size as 4GB, 512MB, 3.5GiB, or a number of bytes.")
     size = int(float(found[1]) * (1024 if found[3] else 1000) ** (" KMGT".index(found[2]) if found[2] else 0))
     if not size:
         raise GraphshiftError(f"{where} is {text!r}; expected more than nothing, as 4GB.")
