@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def test_it_says_what_to_use_and_shows_why(graphshift: Any, tmp_path: Path) -> N
     assert "test labels were not used" in answer.out
     assert answer.out.count("┏") == 1  # one table, one paragraph
     page = (tmp_path / "r" / "report.html").read_text()
-    assert own["command"] in page
+    assert escape(own["command"]) in page
     assert content["dropped"] == {"Boosted trees": "it takes about 3 h, more than is left of the budget"}
     provenance = json.loads((tmp_path / "r" / "provenance.json").read_text())
     assert provenance["sessions"][0]["threads_per_worker"] == 1
