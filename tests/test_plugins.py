@@ -114,6 +114,6 @@ def test_a_study_tunes_the_method_by_its_own_search_values(folder: Path) -> None
     words += ["--selections", "worst-val"]
     out = json.loads(run(folder, "-m", "graphshift.cli", *words, "--out", "study", "--json"))
     assert {arm["method"] for arm in out["arms"]} == {"erm", "quiet-erm"}
-    tried = {name for one in out["tuning"] if one["arm"].startswith("QUIET") for name in one["settings"]}
+    tried = {name for one in out["tuning"] if one["arm"].startswith("Quiet") for name in one["settings"]}
     assert tried == {"lr", "quiet"}
     assert all(arm["runs"] == 2 for arm in out["arms"])

@@ -105,7 +105,7 @@ def test_a_first_toml_is_written_for_tables_and_not_overwritten(
     path = tmp_path / "my.toml"
     answer = graphshift("init", *tables, "--out", path)
     assert (answer.status, answer.err) == (0, "")
-    assert f"graphshift fit {path}" in answer.out
+    assert f"graphshift recommend {path}" in answer.out
     content = tomllib.loads(path.read_text())
     assert "data" in content
     before = path.read_bytes()

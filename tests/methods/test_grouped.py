@@ -24,7 +24,7 @@ from graphshift.methods.srgnn import SRGNN
 from graphshift.methods.vrex import VREx, VRExMethod
 from small import environments
 
-OTHERS = {name: kind for name, kind in METHODS.items() if name not in ("erm", "eerm")}
+OTHERS = {name: kind for name, kind in METHODS.items() if kind.uses_backbone and name not in ("erm", "eerm")}
 
 
 def network() -> GCN:

@@ -64,7 +64,7 @@ def test_an_item_is_run_and_then_shown_from_its_folder(
     assert summary["findings"]
     assert all(finding["text"] in text and finding["text"] in markdown for finding in summary["findings"])
 
-    monkeypatch.setattr(running, "load_data", no_data)
+    monkeypatch.setattr(running, "data_of", no_data)
     monkeypatch.setattr(resolved, "load", no_data)
     again = graphshift("reproduce", "fig99", "--show", "--out", tmp_path / "r", "--data-dir", tmp_path / "none")
     assert (again.status, again.out, again.err) == (0, answer.out, "")
