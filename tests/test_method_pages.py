@@ -56,5 +56,5 @@ def test_a_page_has_a_command_that_the_method_takes(method: str) -> None:
     defaults = {name: hparams_of(METHODS[method])[name].default for name in values}
     typed = {
         n: v if isinstance(defaults[n], list) else type(defaults[n])(v) for n, v in values.items()
-    }  # lists are read
+    }
     METHODS[method](**typed).resolved()

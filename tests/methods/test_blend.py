@@ -21,7 +21,7 @@ from graphshift.fitting.fit import FitRequest, fit_in_folder
 from graphshift.fitting.memory.estimating import estimate
 from graphshift.methods.blend import blended
 from graphshift.training.callbacks import Callback
-from graphshift.training.loop import Interrupted
+from graphshift.training.loop import Choice, Interrupted
 from graphshift.training.run import Run
 from graphshift.training.selection import adversarially_edited
 from small import identical
@@ -136,7 +136,7 @@ def test_every_rule_chooses_for_each_member(data: gs.ShiftDataset) -> None:
             first = {name: one.clone() for name, one in with_also.arrays().items()}
             with_also.take(with_also.also_["explored"])
             np.testing.assert_array_equal(with_also.predict_proba(data.tests[0]), model.predict_proba(data.tests[0]))
-            with_also.take(gs.training.loop.Choice(0, None, first))  # type: ignore[attr-defined]
+            with_also.take(Choice(0, None, first))
             np.testing.assert_array_equal(with_also.predict_proba(data.tests[0]), before)
 
 
@@ -229,15 +229,8 @@ def test_damage_is_told(data: gs.ShiftDataset, model: gs.Blend, tmp_path: Path) 
     note = json.loads((tmp_path / "m" / "model.json").read_text())
     forest, erm = note["settings"]["members"]
     huge = {**erm, "hidden_channels": 65536, "num_layers": 1000}
-    for members in (
-        3,
-        [],
-        [forest],
-        [forest, 3],
-        [forest, {"method": "blend"}],
-        [forest, {"method": "x"}],
-        [forest, huge],
-    ):
+    others = [3, {"method": "blend"}, {"method": "x"}, huge]
+    for members in (3, [], [forest], *([forest, other] for other in others)):
         changed = {**note, "settings": {**note["settings"], "members": members}}
         (tmp_path / "m" / "model.json").write_text(json.dumps(changed))
         with pytest.raises(GraphshiftError, match=r"model\.json"):
