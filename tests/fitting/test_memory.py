@@ -311,8 +311,6 @@ _SIZES = ["", "4G", "GB", "-4GB", "4 GBs", "four", "1e9", "1.5", "4XB", "0", "0.
 
 
 @pytest.mark.parametrize("text", _SIZES)
-    "text", ["", "4G", "GB", "-4GB", "4 GBs", "four", "1e9", "1.5", "4XB", "0", "0.0GB", "٤GB", "9" * 500]
-)
 def test_other_sizes_are_refused_saying_what_is_expected(text: str) -> None:
     with pytest.raises(GraphshiftError, match=r"--limit is .*expected .*as 4GB"):
         parse_size(text, where="--limit")
