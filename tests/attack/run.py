@@ -53,9 +53,9 @@ def _make(base: Path) -> Path:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     base.mkdir(parents=True)
-    made.make_tables(base)
     ensemble = ("fit", "planted", "-o", "nodes=60", "--method", "erm", "--ensemble", 2, *made.SMALL)
     for work in (
+        lambda: made.make_tables(base),  # pyarrow's threads, once started here, would not survive the forks
         command("fit", base / "my.toml", *made.SMALL, "--out", base / "run"),
         command(*ensemble, "--out", base / "ensemble"),
         lambda: made.interrupted_fit(base / "begun"),
