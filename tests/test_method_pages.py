@@ -54,7 +54,5 @@ def test_a_page_has_a_command_that_the_method_takes(method: str) -> None:
     assert given.pop("--method") == method
     values = {flags[flag]: value for flag, value in given.items()}
     defaults = {name: hparams_of(METHODS[method])[name].default for name in values}
-    typed = {
-        n: v if isinstance(defaults[n], list) else type(defaults[n])(v) for n, v in values.items()
-    }
+    typed = {n: v if isinstance(defaults[n], list) else type(defaults[n])(v) for n, v in values.items()}
     METHODS[method](**typed).resolved()

@@ -228,7 +228,10 @@ def test_what_is_no_model_is_named(command: str, refuses: Any, fitted: Path, tmp
     assert refuses(*run) == f"{tmp_path / 'text'}: this is a file; expected the folder of a model or of a finished run."
     for path in ("none", "folder", "text/below"):
         message = refuses(command, tmp_path / path, "planted", *out)
-        assert message == f"{tmp_path / path}: there is no model.json; expected the folder of a model or of a finished run."
+        assert (
+            message
+            == f"{tmp_path / path}: there is no model.json; expected the folder of a model or of a finished run."
+        )
     (tmp_path / "folder" / "model.json").write_text("I am not JSON")
     assert "this is not JSON" in refuses(command, tmp_path / "folder", "planted", *out)
     (tmp_path / "folder" / "model.json").write_bytes((fitted / "model" / "model.json").read_bytes())

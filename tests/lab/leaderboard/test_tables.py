@@ -99,7 +99,7 @@ def test_validation_chooses_and_the_tests_tell_what_it_was_worth() -> None:
         if row[2] == "ERM, gcn":
             assert row[6] == "–"
         else:
-            assert row[6].startswith(f"{100 * fmean(gains):+.1f} [")
+            assert row[6].startswith(f"{100 * fmean(gains):+.1f}")
 
 
 def test_each_dataset_has_its_methods_variants_tests_and_settings() -> None:
@@ -130,7 +130,7 @@ def test_rules_stand_beside_each_other_and_the_oracle_is_marked() -> None:
                 {r.record.seed: getattr(r, key) for r in rules().by_rule[rule] if r.arm == row[1]}
                 for rule in ("explored", "val")
             )
-            assert cell.startswith(f"{100 * fmean(ours[seed] - theirs[seed] for seed in ours):+.1f} [")
+            assert cell.startswith(f"{100 * fmean(ours[seed] - theirs[seed] for seed in ours):+.1f}")
     assert [row[1] for row in table.rows[:4]] == ["val", "explored", "id_val", "oracle (not allowed: chosen on tests)"]
     assert len(table.rows) == 12
     for row in table.rows:
