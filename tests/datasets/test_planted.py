@@ -151,7 +151,7 @@ def test_communities_and_skewed_degrees_are_real() -> None:
         ({"spurious_features": 0}, "spurious_features is 0"),
         ({"strength": -0.1}, "strength is -0.1"),
         ({"shift": -1.0}, "shift is -1.0"),
-        ({"degree": 0.5}, "degree is 0.5; expected at least 1"),
+        ({"degree": 0.5}, "degree is 0.5; expected from 1 to"),
         ({"seed": -1}, "seed is -1"),
         ({"nodes": 60.5}, "dataset 'planted': nodes is 60.5; expected a whole number"),
         ({"nodes": 10**30}, "nodes is 1000000000000000000000000000000; expected a whole number"),
@@ -179,3 +179,10 @@ def test_two_classes_are_binary_and_sizes_are_as_asked() -> None:
     assert [len(data.train), len(data.val), len(data.tests)] == [1, 1, 2]
     assert data.train[0].num_features == 3
     assert planted(60, strength=1).train[0].num_nodes == 60
+
+
+@pytest.mark.parametrize("degree", [1e308, 61.0])
+@pytest.mark.parametrize("name", ["planted", "planted-structure"])
+def test_a_mean_degree_above_the_number_of_nodes_is_refused(name: str, degree: float) -> None:
+    with pytest.raises(GraphshiftError, match=r"degree is .*; expected from 1 to 60"):
+        gs.load(name, nodes=60, degree=degree)

@@ -49,7 +49,8 @@ def planted(
     """
     given, least = locals(), {"nodes": 60, "environments": 3, "classes": 2, "degree": 1, "seed": 0}
     least |= {"invariant_features": 1, "spurious_features": 1, "strength": 0, "shift": 0}
-    check_ranges("planted", given, {name: (bound, inf) for name, bound in least.items()})
+    ranges = {name: (bound, inf) for name, bound in least.items()}
+    check_ranges("planted", given, ranges | {"degree": (1, nodes)})
     generator = torch.Generator().manual_seed(derive_seed(seed, 11))
     community = torch.randint(_COMMUNITIES, (nodes,), generator=generator)
     weights = pareto_weights(nodes, 2.8, generator)

@@ -47,7 +47,7 @@ def planted_structure(
     given = locals()
     ranges = {"nodes": (60, inf), "tests": (1, 10_000), "classes": (2, 1000), "features": (1, 1_000_000)}
     ranges |= {"noise": (0, inf), "seed": (0, inf), "train_homophily": (0, 1), "val_homophily": (0, 1)}
-    check_ranges("planted-structure", given, ranges | {"degree": (1, inf)})
+    check_ranges("planted-structure", given, ranges | {"degree": (1, nodes)})
     generator = torch.Generator().manual_seed(derive_seed(seed, 12))
     link = torch.randn(features, classes, generator=generator) / features**0.5
     falling = [val_homophily * (1 - (i + 1) / tests) for i in range(tests)]
