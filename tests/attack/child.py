@@ -5,6 +5,7 @@ Everything slow is imported before the fork, so a case costs what it does and no
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import resource
@@ -42,7 +43,8 @@ class Outcome:
     def problem(self) -> str:
         """What is wrong with it; empty if nothing is."""
         if self.seconds >= SECONDS:
-            return f"hangs: over {SECONDS:.0f} s"
+            where = [line.strip() for line in self.text.splitlines() if line.startswith("  File")]
+            return f"hangs: over {SECONDS:.0f} s, in {' < '.join(where[:4])}"
         if self.status < 0:
             return f"killed by {signal.Signals(-self.status).name}"
         if "Traceback (most recent call last)" in self.text:
@@ -98,6 +100,7 @@ def _be_child(work: Callable[[], Any], folder: Path, output: int) -> None:
         os.dup2(output, 2)
         sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False, errors="backslashreplace")  # noqa: SIM115
         os.chdir(folder)
+        faulthandler.dump_traceback_later(0.8 * SECONDS, file=2)
         size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (size + _ROOM, size + _ROOM))
         work()

@@ -46,7 +46,7 @@ def hooked(
             path = os.path.abspath(os.fspath(arguments[0]))
             writes = event != "open" or (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT)
             if path.startswith(home) and writes:
-                operation(path)
+                operation(path if event == "open" else None)
 
         def synced(handle: int) -> None:
             operation(None)

@@ -220,6 +220,8 @@ class _Best:
         own = {name: t.shape for name, t in self.method.backbone.state_dict().items()}
         if {name: t.shape for name, t in weights.items()} != own:
             raise GraphshiftError("the best epoch's weights have other names or shapes")
+        if not all(bool(torch.isfinite(t).all()) for t in weights.values()):
+            raise GraphshiftError("the best epoch's weights are not finite")
         self.epoch, self.score, self.weights = note["epoch"], note["score"], weights
 
 
