@@ -71,6 +71,7 @@ def compare(
     threads_per_worker: opts.Threads = None,
     out: Annotated[Path | None, Option(metavar="DIR", help="where to write", show_default="studies/DATASET")] = None,
     retry_failed: opts.RetryFailed = False,
+    log: opts.Log = None,
     force: opts.Force = False,
     json_: opts.Json = False,
 ) -> None:
@@ -99,6 +100,7 @@ def compare(
     plan = Plan(dataset, arms, range(seeds), options, drawn, trials=tune, repeats=repeats, resample=True, **scored)
     folder = out or Path("studies") / plan.title
     how: dict[str, Any] = {"workers": workers, "threads": threads_per_worker, "retry_failed": retry_failed}
+    how["log"] = log or ()
     with resumable() as command:
         study = run_study(plan, folder, force=force, progress=True, command=command, **how)
     with error_console().status("writing tables, figures and the page …"):

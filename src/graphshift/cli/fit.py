@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from graphshift.cli.flags import check_owners, given_settings, with_settings
-from graphshift.cli.options import DataDir, Force, Json, Options, dataset_options, read_toml, toml_dataset
+from graphshift.cli.options import DataDir, Force, Json, Log, Options, dataset_options, read_toml, toml_dataset
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def fit(
     ensemble: Annotated[
         int | None, Option(metavar="N", min=2, help="train N with consecutive seeds; their mean predicts")
     ] = None,
+    log: Log = None,
     json_: Json = False,
     **settings: Any,
 ) -> None:
@@ -63,7 +64,7 @@ def fit(
     name = request.options.get("name", request.dataset) if request.dataset == "own" else request.dataset
     folder = out or Path("runs") / "-".join([str(name), *(str(part) for part in named if part is not None)])
     how: dict[str, Any] = {"force": force, "resume": resume, "memory_limit": limit, "progress": not json_}
-    how["checkpoint_every"] = checkpoint_every
+    how |= {"checkpoint_every": checkpoint_every, "log": log or ()}
     try:
         if ensemble is None:
             result = fit_in_folder(request, folder, **how)

@@ -30,6 +30,8 @@ Threads = Annotated[
     Option(metavar="N", min=1, help="threads of each worker", show_default="OMP_NUM_THREADS, or cores / workers"),
 ]
 RetryFailed = Annotated[bool, Option("--retry-failed", help="run failed fits again")]
+_LOG = "also log to tensorboard:DIR, mlflow[:URI] or wandb[:PROJECT]; may be repeated"
+Log = Annotated[list[str] | None, Option("--log", metavar="NAME[:PLACE]", help=_LOG)]
 
 #: Characters of a message.
 _LONGEST = 8_000

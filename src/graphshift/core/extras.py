@@ -5,7 +5,15 @@ import importlib
 from graphshift.core.errors import GraphshiftError
 
 #: The extra of ``pip install "graphshift[EXTRA]"`` that brings each package.
-EXTRAS = {"matplotlib": "plots", "optuna": "tune", "pyarrow": "parquet", "lightning": "lightning"}
+EXTRAS = {
+    "matplotlib": "plots",
+    "optuna": "tune",
+    "pyarrow": "parquet",
+    "lightning": "lightning",
+    "tensorboard": "tensorboard",
+    "mlflow": "mlflow",
+    "wandb": "wandb",
+}
 
 
 def require_extra(package: str, what: str) -> None:

@@ -199,7 +199,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
             also: further rules, ``"val"``, ``"explored"`` or ``"oracle"``, whose epochs of this training are kept in
                 ``also_``.
             batches: what each step sees; all training graphs by default (:mod:`graphshift.training.batches`).
-            callbacks: called at start, epochs and end (:class:`graphshift.training.callbacks.Callback`).
+            callbacks: told of settings, start, epochs and end (:class:`graphshift.training.callbacks.Callback`).
         """
         defaults: Mapping[str, Any] = {}
         also = list(also)
@@ -225,7 +225,10 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         bars = [ProgressBar(self.label)] if progress else []
         # Held-out nodes of the training graphs are what `id_val` may look at; validation graphs are not.
         calibrating = selection.environments if chosen.selection == "id_val" else roles.val
-        how: dict[str, Any] = {"batches": batches, "callbacks": [*bars, *callbacks], "calibrating": calibrating}
+        listeners = [*bars, *callbacks]
+        how: dict[str, Any] = {"batches": batches, "callbacks": listeners, "calibrating": calibrating}
+        for listener in listeners:
+            listener.on_settings(chosen.settings())
         self.learn_and_keep(chosen, training, selection, Asked(also=others, run=run, **how))
         self.preparation_ = preparation
         return self

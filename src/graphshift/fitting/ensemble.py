@@ -40,7 +40,7 @@ def fit_ensemble(
         folder: where to write.
         size: how many members.
         force, resume: as in :func:`fit_in_folder`. Resumed with a larger size, an ensemble grows.
-        how: ``checkpoint_every``, ``progress`` and ``memory_limit`` of :func:`fit_in_folder`.
+        how: ``checkpoint_every``, ``progress``, ``memory_limit`` and ``log`` of :func:`fit_in_folder`.
     """
     data = load(request.dataset, **request.options)
     first = make_estimator(request.given, data.defaults)

@@ -4,7 +4,7 @@ import json
 import platform
 import shutil
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -27,6 +27,7 @@ from graphshift.fitting.memory.estimating import Estimate, estimate
 from graphshift.fitting.memory.machine import available_bytes, give_back_freed, resident_bytes
 from graphshift.fitting.notes import ConfigNote, ResultNote
 from graphshift.fitting.predictions import prediction_table, write_table
+from graphshift.training.loggers import opened_loggers
 from graphshift.training.run import Run
 from graphshift.training.selection import SELECTIONS
 
@@ -110,6 +111,7 @@ def fit_in_folder(
     data: ShiftDataset | None = None,
     memory_limit: int | None = None,
     prepare: Callable[[], None] | None = None,
+    log: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Fits and writes ``config.json``, ``history.jsonl``, ``model/`` and, last, ``result.json``.
 
@@ -127,6 +129,8 @@ def fit_in_folder(
             so; what cannot stay below is a :class:`GraphshiftError`, before anything is written. None: a
             :class:`GraphshiftWarning` if the fit needs more than the system has.
         prepare: called when everything was checked, before anything is written.
+        log: experiment trackers, each ``NAME`` or ``NAME:PLACE`` (:mod:`graphshift.training.loggers`). A fit that is
+            resumed is a new run there, with the epochs that were done before.
     """
     data = load(request.dataset, **request.options) if data is None else data
     settings = make_estimator(request.given, data.defaults)
@@ -161,13 +165,16 @@ def fit_in_folder(
             run_folder(folder).replace({"version": __version__, **config})
 
     run = Run(folder, checkpoint_every, begin=begin)
-    with run_folder(folder).locked():
+    with run_folder(folder).locked(), opened_loggers(log, group=data.name, name=_log_name(folder)) as loggers:
         try:
-            settings.fit(data, run=run, progress=progress)
+            settings.fit(data, run=run, progress=progress, callbacks=loggers)
         except BaseException:
             remove_unbegun(folder)
             raise
-        return finish(settings, data, run, expected)
+        result = finish(settings, data, run, expected)
+        for logger in loggers:
+            logger.scores({name: result[name] for name in ("val", "tests", "seconds")})
+        return result
 
 
 def within_limit(
@@ -231,6 +238,12 @@ def finish(model: Estimator, data: ShiftDataset, run: Run, expected: Estimate) -
     for checkpoint in (run.checkpoint, *run.folder.glob("members/*/checkpoint.safetensors")):
         checkpoint.unlink(missing_ok=True)
     return result
+
+
+def _log_name(folder: Path) -> str:
+    """What a run is called in an experiment tracker: its folder, a member's with its ensemble's."""
+    path = folder.resolve()
+    return f"{path.parent.name}/{path.name}" if path.name.startswith("member-") else path.name
 
 
 def _tidy(run: Run) -> None:

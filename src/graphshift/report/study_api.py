@@ -88,6 +88,7 @@ def compare(
     threads: int | None = None,
     force: bool = False,
     progress: bool = False,
+    log: Sequence[str] = (),
 ) -> Comparison:
     """Tunes every arm with the same budget, runs it with fresh seeds and compares it with ERM in pairs.
 
@@ -112,13 +113,14 @@ def compare(
         threads: of each; None takes ``OMP_NUM_THREADS``, or shares the cores among the workers.
         force: replace the study in ``out``.
         progress: show how far it is on standard error.
+        log: experiment trackers that every fit is logged to, as ``"mlflow:sqlite:///mlflow.db"``.
     """
     arms = crossed_arms(methods, backbones, explorers, common=settings)
     final = range(seeds) if isinstance(seeds, int) else seeds
     scored: dict[str, Any] = {"selections": selections, "adapt": adapt, "in_domain": in_domain, "ensemble": ensemble}
     plan = Plan(data, arms, final, options or {}, trials=trials, resample=True, **scored)  # type: ignore[arg-type]
     folder = None if out is None else Path(out)
-    study = run_study(plan, folder, workers=workers, threads=threads, force=force, progress=progress)
+    study = run_study(plan, folder, workers=workers, threads=threads, force=force, progress=progress, log=log)
     if folder is not None:
         write_report(study, folder)
     return Comparison(study, folder)

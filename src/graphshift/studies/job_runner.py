@@ -5,7 +5,7 @@ import re
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -27,15 +27,30 @@ from graphshift.studies.plan import member_seeds
 from graphshift.studies.records import Adapted, EnsembleScores, Record, Selected
 from graphshift.studies.resampling import resampled_scores
 from graphshift.studies.resolved import load_data
+from graphshift.training.callbacks import Callback
+from graphshift.training.loggers import opened_loggers
 from graphshift.training.loop import Choice
 from graphshift.training.selection import SELECTIONS, Roles
+
+
+@dataclass(frozen=True)
+class Log:
+    """The experiment trackers of a study: what its fits are grouped under, and each ``NAME`` or ``NAME:PLACE``."""
+
+    group: str
+    wanted: Sequence[str] = ()
+
+
+NO_LOG = Log("")
 
 
 class JobRunner:
     """Runs jobs of one dataset one after another; it keeps the data of the latest."""
 
-    def __init__(self, dataset: str, options: Mapping[str, Any], data: ShiftDataset | None = None) -> None:
-        self.dataset, self.options = dataset, options
+    def __init__(
+        self, dataset: str, options: Mapping[str, Any], data: ShiftDataset | None = None, log: Log = NO_LOG
+    ) -> None:
+        self.dataset, self.options, self.log = dataset, options, log
         #: by the data seed that the plan gave; None if it gave none
         self.loaded: dict[int | None, ShiftDataset] = {} if data is None else {None: data}
 
@@ -48,10 +63,10 @@ class JobRunner:
                 self.loaded[data_seed] = load_data(self.dataset, self.options, data_seed)
             except Exception as error:
                 return failed(job, reason_of(error))
-        return attempt(job, self.loaded[data_seed])
+        return attempt(job, self.loaded[data_seed], self.log)
 
 
-def attempt(job: Job, data: ShiftDataset) -> Record:
+def attempt(job: Job, data: ShiftDataset, log: Log = NO_LOG) -> Record:
     """Runs a job; a failure is recorded with its reason, so that one bad setting does not end a study."""
     reset_peak()
     try:
@@ -59,7 +74,7 @@ def attempt(job: Job, data: ShiftDataset) -> Record:
             data = without_one(data, job.environment)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GraphshiftWarning)  # those about the data have been shown
-            found = in_domain(job, data) if job.kind == "limit" else _fitted(job, data)
+            found = in_domain(job, data) if job.kind == "limit" else _logged(job, data, log)
     except Exception as error:
         return failed(job, reason_of(error))
     return record_of(job, status="ok", metric=data.task.metric, peak_rss_mb=_peak_mb(), **found)
@@ -85,14 +100,29 @@ def record_of(job: Job, **found: Any) -> Record:
     return Record(threads=torch.get_num_threads(), version=__version__, **found)
 
 
-def _fitted(job: Job, data: ShiftDataset) -> dict[str, Any]:
-    """A trial never looks at the tests, unless the rule that does is asked for; a run scores them once."""
+def _logged(job: Job, data: ShiftDataset, log: Log) -> dict[str, Any]:
+    """A fit, and its scores by each rule where it is logged. A tracker that fails does not end a study."""
+    with opened_loggers(log.wanted, group=log.group, name=job.id, strict=False) as loggers:
+        found = _fitted(job, data, loggers)
+        for rule, chosen in found["selections"].items() if loggers else ():
+            prefix = "" if rule == job.rules[0] else f"{rule}."
+            scores = {f"{prefix}{name}": getattr(chosen, name) for name in ("val", "tests")}
+            for logger in loggers:
+                logger.scores(scores)
+    return found
+
+
+def _fitted(job: Job, data: ShiftDataset, callbacks: Sequence[Callback] = ()) -> dict[str, Any]:
+    """A trial never looks at the tests, unless the rule that does is asked for; a run scores them once.
+
+    Of an ensemble the first member is listened to.
+    """
     tests = data.tests if any(SELECTIONS[rule].uses_tests for rule in job.rules) else ()
     members = [
         _remembering(recorded_estimator({**job.settings, "seed": seed})).fit(
-            data.train, data.val, tests, also=job.rules[1:]
+            data.train, data.val, tests, also=job.rules[1:], callbacks=() if i else callbacks
         )
-        for seed in member_seeds(job.settings["seed"], job.ensemble)
+        for i, seed in enumerate(member_seeds(job.settings["seed"], job.ensemble))
     ]
     chosen = [_choices(member, job.rules[0]) for member in members]
     model, final = members[0], job.kind in ("run", "left_out")

@@ -20,7 +20,7 @@ from typing import IO, Any, Self
 import graphshift
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
-from graphshift.studies.job_runner import failed
+from graphshift.studies.job_runner import NO_LOG, Log, failed
 from graphshift.studies.jobs import Job
 from graphshift.studies.records import Record
 
@@ -114,10 +114,17 @@ class Pool:
     """A number of workers that run the jobs of one dataset, each with so many threads."""
 
     def __init__(
-        self, count: int, threads: int, dataset: str, options: Mapping[str, Any], data: ShiftDataset | None = None
+        self,
+        count: int,
+        threads: int,
+        dataset: str,
+        options: Mapping[str, Any],
+        data: ShiftDataset | None = None,
+        *,
+        log: Log = NO_LOG,
     ) -> None:
         plain = json.loads(json.dumps(dict(options), default=str))
-        self.config = {"dataset": dataset, "options": plain, "threads": threads}
+        self.config = {"dataset": dataset, "options": plain, "threads": threads, "log": asdict(log)}
         self.count = count
         self._kept: tempfile.TemporaryDirectory[str] | None = None
         if data is not None:  # through a file that nobody else may read or write

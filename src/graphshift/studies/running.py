@@ -16,7 +16,7 @@ from graphshift.core.progress import error_console
 from graphshift.core.storage import read_json, write_json
 from graphshift.data.dataset import ShiftDataset
 from graphshift.studies.folder import open_folder, plan_json, study_folder
-from graphshift.studies.job_runner import JobRunner, failed
+from graphshift.studies.job_runner import JobRunner, Log, failed
 from graphshift.studies.jobs import Job, Schedule
 from graphshift.studies.ledger import Ledger
 from graphshift.studies.notes import Provenance
@@ -27,6 +27,7 @@ from graphshift.studies.provenance import session
 from graphshift.studies.records import Record, Row, rows_of
 from graphshift.studies.resolved import ResolvedPlan, check_data_seeds, data_of, resolve
 from graphshift.studies.summary import Summary, make_summary
+from graphshift.training.loggers import check_log
 from graphshift.training.loop import Interrupted
 
 Report = Callable[[Record], None]
@@ -65,6 +66,7 @@ def run_study(
     progress: bool = False,
     report: Report | None = None,
     command: Sequence[str] = (),
+    log: Sequence[str] = (),
 ) -> Study:
     """Runs a plan, or what is left of it, and summarises it.
 
@@ -82,11 +84,14 @@ def run_study(
         progress: show how far it is on standard error.
         report: called with each new record.
         command: the words that started it, for the record.
+        log: experiment trackers that every fit is logged to, each ``NAME`` or ``NAME:PLACE``
+            (:mod:`graphshift.training.loggers`). One that fails later does not end the study.
     """
     if not 0 <= workers <= _MOST or (threads is not None and not 1 <= threads <= _MOST):
         expected = f"expected 0 to {_MOST}, and 1 to {_MOST}"
         raise GraphshiftError(f"workers is {workers}, threads is {threads}; {expected}.")
     check_data_seeds(plan)
+    check_log(log, group=plan.title)
     threads = threads or default_threads(workers)
     with computing_with(threads):
         with error_console().status(f"{plan.title}: reading …") if progress else nullcontext():
@@ -99,7 +104,7 @@ def run_study(
             ledger = Ledger(Record, owned.path / "results.jsonl" if owned else None)
             if retry_failed:
                 ledger.forget_failed()
-            current = Session(schedule, ledger, workers, threads, report)
+            current = Session(schedule, ledger, workers, threads, report, log)
             sessions = _sessions(owned.path / "provenance.json" if owned else None)
             if current.waiting():
                 sessions.append(session(command, workers, threads))
@@ -119,10 +124,17 @@ class Session:
     """One session of a study: hands out jobs until there are none."""
 
     def __init__(
-        self, schedule: Schedule, ledger: Ledger[Record], workers: int, threads: int, report: Report | None
+        self,
+        schedule: Schedule,
+        ledger: Ledger[Record],
+        workers: int,
+        threads: int,
+        report: Report | None,
+        log: Sequence[str] = (),
     ) -> None:
         self.plan, self.schedule, self.ledger = schedule.plan, schedule, ledger
         self.workers, self.threads, self.report = workers, threads, report
+        self.log = Log(self.plan.title, list(log))
         self._jobs: list[Job] | None = None
 
     def waiting(self, running: Sequence[Job] = ()) -> list[Job]:
@@ -156,7 +168,7 @@ class Session:
                 raise Interrupted(f"stopped with {now.done} of {now.total} fits done; they are kept.") from None
 
     def _run_here(self, display: ProgressDisplay | None, data: ShiftDataset | None) -> None:
-        runner = JobRunner(self.plan.dataset, self.plan.options, self.plan.data)
+        runner = JobRunner(self.plan.dataset, self.plan.options, self.plan.data, self.log)
         runner.loaded |= {} if data is None else {self.plan.draws[0][0]: data}
         while waiting := self.waiting():
             self.show(display)
@@ -164,7 +176,8 @@ class Session:
         self.show(display)
 
     def _run_in_workers(self, display: ProgressDisplay | None) -> None:
-        with Pool(self.workers, self.threads, self.plan.dataset, self.plan.options, self.plan.data) as pool:
+        plan = self.plan
+        with Pool(self.workers, self.threads, plan.dataset, plan.options, plan.data, log=self.log) as pool:
             while (waiting := self.waiting(pool.running())) or pool.running():
                 for job in waiting[: pool.idle(len(waiting))]:
                     pool.start(job)

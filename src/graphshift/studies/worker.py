@@ -30,7 +30,7 @@ def main() -> None:
 
     import torch
 
-    from graphshift.studies.job_runner import JobRunner
+    from graphshift.studies.job_runner import JobRunner, Log
     from graphshift.studies.jobs import Job
 
     torch.set_num_threads(config["threads"])
@@ -44,7 +44,7 @@ def main() -> None:
     if "data" in config:  # in memory: the study itself has written this file, in a folder that only it can enter
         with Path(config["data"]).open("rb") as file:
             data = pickle.load(file)
-    runner = JobRunner(config["dataset"], config["options"], data)
+    runner = JobRunner(config["dataset"], config["options"], data, Log(**config["log"]))
     answer({"ready": True})
     while True:
         answer(runner.run(Job(**json.loads(lines.get()))).to_json())

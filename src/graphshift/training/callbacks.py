@@ -20,6 +20,13 @@ class Callback:
     ...         print(row["epoch"], row["loss"])
     """
 
+    def on_settings(self, settings: Mapping[str, Any]) -> None:
+        """Settings and data were checked, and nothing is changed yet.
+
+        Args:
+            settings: the method's name and every hyper-parameter of the fit.
+        """
+
     def on_start(self, epochs: int) -> None:
         """Training starts, or continues after a resume; there will be at most so many epochs."""
 
