@@ -23,6 +23,7 @@ ORDER = (
     "training",
     "estimators",
     "methods",
+    "shift",
     "fitting",
     "studies",
     "report",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.data.environment import Environment
     from graphshift.data.tasks import Task
     from graphshift.datasets import DATASETS, load
+    from graphshift.datasets.node_split import split_by
     from graphshift.datasets.own import from_networkx, from_pyg, from_tables
     from graphshift.estimators import Ensemble, Estimator
     from graphshift.estimators.loading import load_model
@@ -48,6 +49,7 @@ _HOMES = {
     "data.environment": ("Environment",),
     "data.tasks": ("Task",),
     "datasets": ("DATASETS", "load"),
+    "datasets.node_split": ("split_by",),
     "datasets.own": ("from_networkx", "from_pyg", "from_tables"),
     "estimators": ("Ensemble", "Estimator"),
     "estimators.loading": ("load_model",),

@@ -87,6 +87,23 @@ def test_what_does_not_fit_is_refused_and_named(
 # --- what is taken
 
 
+def test_further_labels_are_checked_and_kept() -> None:
+    data = Data(x=torch.rand(3, 2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1, 2]))
+    data.further_y = torch.tensor([[-1], [2], [-1]])
+    made = Environment("graph", data)
+    assert made.members.int().tolist() == [[1, 0, 0], [0, 1, 1], [0, 0, 1]]
+    assert torch.equal(Environment("again", made.data).members, made.members)
+    assert made.replace(y=None).further_y is None
+    for wrong, message in (
+        (torch.tensor([1, 2, 0]), r"expected int64 \[3, k\]"),
+        (torch.rand(3, 1), r"expected int64 \[3, k\]"),
+        (torch.tensor([[3], [0], [0]]), "other values than -1"),
+    ):
+        data.further_y = wrong
+        with pytest.raises(GraphshiftError, match=message):
+            Environment("graph", data)
+
+
 def test_an_environment_holds_what_it_was_given() -> None:
     environment = Environment("Lyon", path(mask=torch.tensor([True, False, True, True])))
     assert (environment.num_nodes, environment.num_features) == (4, 2)

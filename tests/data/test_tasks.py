@@ -187,6 +187,7 @@ def test_every_metric_says_how_it_is_shown_and_which_way_it_goes() -> None:
         "recall@fpr=R": ("recall at FPR R (%)", 100, "points", 1, 1, (0, 1)),
         "f1": ("F1 (%)", 100, "points", 1, 1, (0, 1)),
         "macro_f1": ("macro-F1 (%)", 100, "points", 1, 1, (0, 1)),
+        "micro_f1": ("micro-F1 (%)", 100, "points", 1, 1, (0, 1)),
         "mse": ("squared error", 1, "", 4, -1, (0, math.inf)),
         "r2": ("R²", 1, "", 4, 1, (-math.inf, 1)),
         "roc_auc": ("ROC-AUC (%)", 100, "points", 1, 1, (0, 1)),

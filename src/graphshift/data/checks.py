@@ -174,6 +174,23 @@ def known_labels(name: str, data: Data, num_nodes: int, task: Task) -> Tensor | 
     return known.detach().long()
 
 
+def further_labels(name: str, data: Data, y: Tensor | None, task: Task) -> Tensor | None:
+    """The classes beside ``y`` of nodes that have several, if ``further_y`` has them: -1 where there is none."""
+    further = data.get("further_y")
+    if further is None or y is None:
+        return None
+    if not task.is_classification:
+        raise _wrong(name, "`further_y` names further classes, and the task has none; leave it out.")
+    fits = isinstance(further, Tensor) and further.dim() == 2 and further.shape[0] == y.shape[0]
+    if not fits or further.dtype not in (torch.int64, torch.int32):
+        found = f"{further.dtype} {list(further.shape)}" if isinstance(further, Tensor) else type(further).__name__
+        raise _wrong(name, f"`further_y` is {found}; expected int64 [{y.shape[0]}, k], -1 where there is no class.")
+    further = further.detach().long()
+    if bool(((further < -1) | (further >= task.num_classes)).any()):
+        raise _wrong(name, f"`further_y` has other values than -1 and the classes 0…{task.num_classes - 1}.")
+    return further
+
+
 def checked_labels(name: str, y: Any, mask: Tensor, task: Task) -> Tensor:
     """The labels of the counted nodes as the task needs them; the others are never used."""
     if isinstance(y, Tensor) and y.dim() == 2 and y.shape[1] == 1:

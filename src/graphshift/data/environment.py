@@ -29,7 +29,8 @@ class Environment:
             floating values). Optional: ``edge_weight`` (``[edges]``, positive); ``mask`` (``[nodes]``, bool), the nodes
             that count in the loss and the score, by default all; ``time`` (``[nodes]``), when each node appeared, for
             methods that group nodes by it; ``known_y`` (``[nodes]``), the labels of training nodes in this graph (-1 or
-            NaN for others), for methods that spread them. Labels outside the mask are never used.
+            NaN for others), for methods that spread them; ``further_y`` (``[nodes, k]``, int64), the further classes of
+            nodes that have several, -1 where there is none. Labels outside the mask are never used.
         task: what is predicted. Default: inferred from ``y``, see :func:`infer_task`.
 
     Attributes:
@@ -41,6 +42,9 @@ class Environment:
         known_y: ``[nodes]`` or None: the labels that are known when this graph is predicted, those of training nodes;
             -1, or NaN in regression, for the others. Datasets whose graphs hold training nodes set it: masks in one
             graph, and splits by time.
+        further_y: ``[nodes, k]`` or None: the classes beside ``y`` of nodes that have several, -1 where there is none.
+            The loss takes ``y``. A metric of several classes, as ``micro_f1``, takes all; every other metric leaves
+            these nodes out.
         task: a :class:`~graphshift.data.tasks.Task`.
         ids: what the user calls each node, ``[nodes]``, in the order of ``x``; None where nodes have no names.
 
@@ -74,6 +78,7 @@ class Environment:
         else:
             self.task = task
         self.known_y = checks.known_labels(self.name, data, self.num_nodes, self.task)
+        self.further_y = checks.further_labels(self.name, data, self.y, self.task)
 
     @property
     def num_nodes(self) -> int:
@@ -97,6 +102,15 @@ class Environment:
             raise GraphshiftError(f"environment {self.name!r} has no labels `y`; they are needed here.")
         return self.y[self.counted]
 
+    @cached_property
+    def members(self) -> Tensor:
+        """Which classes each counted node has, bool ``[counted, classes]``."""
+        member = torch.nn.functional.one_hot(self.labels, self.task.num_classes).bool()
+        if self.further_y is not None:
+            node, place = (self.further_y[self.counted] >= 0).nonzero(as_tuple=True)
+            member[node, self.further_y[self.counted][node, place]] = True
+        return member
+
     @property
     def majority(self) -> float | None:
         """The share of the largest class among the counted nodes; None in regression."""
@@ -108,7 +122,8 @@ class Environment:
     def data(self) -> Data:
         """The environment as a PyG ``Data``, repairs included."""
         x = self.x.to_torch() if isinstance(self.x, Sparse) else self.x
-        times = {name: part for name, part in (("time", self.time), ("known_y", self.known_y)) if part is not None}
+        times = {name: getattr(self, name) for name in ("time", "known_y", "further_y")}
+        times = {name: part for name, part in times.items() if part is not None}
         edges = {"edge_index": self.graph.edge_index, "edge_weight": self.graph.weight}
         return Data(x=x, **edges, y=self.y, mask=self.mask, num_nodes=self.num_nodes, **times)
 
@@ -119,7 +134,14 @@ class Environment:
     def score(self, output: Tensor) -> float:
         """The task's metric over the counted nodes of a backbone's output for all nodes."""
         try:
-            return self.task.score(output[self.counted], self.labels)
+            if self.further_y is None:
+                return self.task.score(output[self.counted], self.labels)
+            if self.task.scorer.several:
+                return self.task.score(output[self.counted], self.members)
+            one = self.members.sum(dim=1) == 1
+            if not bool(one.any()):
+                raise GraphshiftError(f"every counted node has several labels, and {self.task.metric} needs one.")
+            return self.task.score(output[self.counted][one], self.labels[one])
         except GraphshiftError as error:
             raise GraphshiftError(f"environment {self.name!r}: {error}") from None
 
@@ -127,7 +149,7 @@ class Environment:
         """A digest of everything that training uses; equal digests mean equal environments."""
         digest = hashlib.blake2b(f"{self.name} {self.task} {self.x.shape}".encode(), digest_size=16)
         values = [self.x.value, self.x.pattern.col, self.x.pattern.rowptr] if isinstance(self.x, Sparse) else [self.x]
-        for tensor in (*values, self.graph.keys, self.graph.weight, self.mask, self.y, self.time):
+        for tensor in (*values, self.graph.keys, self.graph.weight, self.mask, self.y, self.time, self.further_y):
             if tensor is not None:
                 digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
@@ -136,13 +158,16 @@ class Environment:
         """A copy with some attributes changed; nothing is checked again.
 
         Args:
-            changes: any of ``name``, ``x``, ``graph``, ``mask``, ``time``, ``known_y``, ``y``, ``task``, ``ids``.
+            changes: any of ``name``, ``x``, ``graph``, ``mask``, ``time``, ``known_y``, ``y``, ``further_y``,
+                ``task``, ``ids``.
         """
         copy = object.__new__(Environment)
-        for part in ("name", "x", "graph", "mask", "time", "known_y", "y", "task", "ids"):
+        for part in ("name", "x", "graph", "mask", "time", "known_y", "y", "further_y", "task", "ids"):
             setattr(copy, part, changes.pop(part, getattr(self, part)))
         if changes:
             raise TypeError(f"an Environment has no {', '.join(changes)}")
+        if copy.y is None:
+            copy.further_y = None
         if copy.ids is not None and len(copy.ids) != copy.num_nodes:  # other nodes, whose ids nobody said
             copy.ids = None
         return copy
@@ -159,7 +184,7 @@ class Environment:
         """The same environment on another device."""
         if device == self.mask.device:
             return self
-        optional = {name: getattr(self, name) for name in ("y", "time", "known_y")}
+        optional = {name: getattr(self, name) for name in ("y", "time", "known_y", "further_y")}
         moved = {name: None if part is None else part.to(device) for name, part in optional.items()}
         return self.replace(x=self.x.to(device), graph=self.graph.to(device), mask=self.mask.to(device), **moved)
 

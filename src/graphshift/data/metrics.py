@@ -49,6 +49,8 @@ class Metric:
         bounds: its lowest and highest value. Default: 0 and 1 of a share, else no bounds.
         largest_class: whether the share of the largest class is the score of whoever always predicts that class, so
             that tables may show it beside. Default: False.
+        several: whether ``compute`` also takes labels as ``[n, classes]``, bool, for nodes with several classes. Every
+            other metric leaves such nodes out. Default: False.
         parameter: reads the parameter that follows the name, as ``"100"`` in ``"precision@100"``, and raises
             ``ValueError`` with what it expected. ``compute`` gets it as a third argument. The registered name and
             the label end in a capital letter for it, as ``"precision@K"``. Default: None, no parameter.
@@ -68,6 +70,7 @@ class Metric:
     higher_is_better: bool = True
     bounds: tuple[float, float] | None = None
     largest_class: bool = False
+    several: bool = False
     parameter: Callable[[str], Any] | None = None
 
     def __post_init__(self) -> None:
@@ -251,6 +254,21 @@ def calibration_error(y: Array, p: Array) -> float:
 def macro_f1(y: Array, p: Array) -> float:
     """The mean F1 score of the classes."""
     return float(sk.f1_score(y, p.argmax(axis=1), average="macro", zero_division=0))
+
+
+@METRICS.register("micro_f1", label="micro-F1", kinds=("multiclass",), percent=True, several=True)
+def micro_f1(y: Array, p: Array) -> float:
+    """The F1 score of all pairs of node and class; a node with k classes is predicted its k most probable ones.
+
+    With one class a node it is the accuracy.
+    """
+    if y.ndim == 1:
+        return accuracy(y, p)
+    count = y.sum(axis=1)
+    place = np.empty_like(p, dtype=np.int64)
+    np.put_along_axis(place, np.argsort(-p, axis=1, kind="stable"), np.arange(p.shape[1])[None, :], axis=1)
+    # As many are predicted as are true, so that precision, recall and F1 are one number.
+    return float((y & (place < count[:, None])).sum() / count.sum())
 
 
 @METRICS.register("f1", label="F1", kinds=("binary",), percent=True)

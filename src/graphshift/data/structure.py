@@ -43,16 +43,22 @@ def structural_columns(graph: Graph) -> Tensor:
         ``[nodes, 8]``, float32, on the CPU.
     """
     directed = _matrix(graph)
-    both = directed if graph.undirected else _simple(directed + directed.T)
+    both = undirected_matrix(graph)
     values = [
         np.log1p(np.diff(both.indptr)),
         core_numbers(both),
         clustering(both),
         # Rounding makes equal what only the order of additions tells apart, for the ranks.
-        np.log(graph.num_nodes * _pagerank(directed)).round(7),
+        np.log(graph.num_nodes * pagerank(directed)).round(7),
     ]
     table = np.stack([*values, *(ranks(value) for value in values)], axis=1)
     return torch.from_numpy(table.astype(np.float32))
+
+
+def undirected_matrix(graph: Graph) -> scipy.sparse.csr_array:
+    """The adjacency matrix of ones, both ways, as :func:`core_numbers` and :func:`clustering` take it."""
+    directed = _matrix(graph)
+    return directed if graph.undirected else _simple(directed + directed.T)
 
 
 def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -160,15 +166,22 @@ def _sampled_clustering(matrix: scipy.sparse.csr_array) -> NDArray[np.float64]:
     return result
 
 
-def _pagerank(matrix: scipy.sparse.csr_array) -> NDArray[np.float64]:
-    """PageRank by power iteration; an entry (n, m) is an edge from m to n."""
+def pagerank(matrix: scipy.sparse.csr_array, home: int | None = None) -> NDArray[np.float64]:
+    """PageRank by power iteration; an entry (n, m) is an edge from m to n.
+
+    ``home`` is the node that all jumps lead to (personalised PageRank: how near to it a node is). None: all nodes.
+    """
     nodes = matrix.shape[0]
     leaving = np.bincount(matrix.indices, minlength=nodes).astype(np.float64)
     share = np.divide(1.0, leaving, out=np.zeros(nodes), where=leaving > 0)
-    score = np.full(nodes, 1 / nodes)
+    jump = np.full(nodes, 1 / nodes)
+    if home is not None:
+        jump = np.zeros(nodes)
+        jump[home] = 1.0
+    score = jump
     for _ in range(_ROUNDS):
-        stuck = score[leaving == 0].sum()  # what nodes without a way out have goes to all
-        following = _DAMPING * (matrix @ (score * share) + stuck / nodes) + (1 - _DAMPING) / nodes
+        stuck = score[leaving == 0].sum()  # what nodes without a way out have goes where jumps lead
+        following = _DAMPING * (matrix @ (score * share) + stuck * jump) + (1 - _DAMPING) * jump
         change = np.abs(following - score).sum()
         score = following
         if change < _TOLERANCE:

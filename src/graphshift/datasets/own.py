@@ -104,7 +104,9 @@ def from_tables(
         feature_file: a path to further features, sparse, used as they are: SciPy's ``.npz`` or MatrixMarket's ``.mtx``,
             ``[nodes, features]``, rows in the order of the node table.
         feature_ids: a path to a text file with the node's id for each row of ``feature_file``, if the order differs.
-        environments: column whose values are environments, such as a country.
+        environments: column whose values are environments, such as a country; or ``"by:PROPERTY"``, as
+            ``"by:locality"``: nodes with a label are split by a property of theirs, and all environments share the
+            graph (:func:`~graphshift.datasets.node_split.split_by`).
         train, val, tests: which of these values train, validate and test; one value or several. All but train may be
             empty.
         unlabelled: which of these values are to be predicted: the dataset's ``target``. Labels there are not read, and

@@ -89,7 +89,7 @@ def subgraph(whole: Environment, nodes: Tensor, name: str, *, counted: Tensor | 
         raise GraphshiftError(
             f"{whole.name}: environment {name!r} would have {mask.numel()} nodes and none that counts; choose others."
         )
-    optional = {name: getattr(whole, name) for name in ("y", "time", "known_y")}
+    optional = {name: getattr(whole, name) for name in ("y", "time", "known_y", "further_y")}
     kept = {name: None if part is None else part[nodes] for name, part in optional.items()}
     x = _rows(whole.x, nodes) if isinstance(whole.x, Sparse) else whole.x[nodes]
     ids = None if whole.ids is None else whole.ids[nodes.cpu().numpy()]

@@ -12,33 +12,36 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.data.structure import STRUCTURAL_NAMES, structural_columns
+from graphshift.datasets.node_split import property_values
 from graphshift.datasets.statistics import class_remarks
 from graphshift.datasets.tables.columns import Column, here, transform
 from graphshift.datasets.tables.feature_file import fit_matrix, matrix_part, read_matrix
-from graphshift.datasets.tables.files import Source, Table, shown
+from graphshift.datasets.tables.files import NA_WORDS, Source, Table, is_number, shown
 from graphshift.datasets.tables.fit_columns import Wishes, fit_columns
 from graphshift.datasets.tables.graph import Edges, Layout, node_ids, read_both, read_edges
 from graphshift.datasets.tables.labels import encode, fit_label, hide_labels
 from graphshift.datasets.tables.local import fit_structure, placeholder, with_local
 from graphshift.datasets.tables.options import TableOptions
 from graphshift.datasets.tables.preparation import Preparation, remark
-from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by, targets
+from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by, split_by_property, targets
 from graphshift.graph.graph import Graph
 
 
 def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> ShiftDataset:
     """Makes a shift dataset of two tables; see :func:`graphshift.datasets.own.from_tables` for the options."""
     o = options
-    split_column = o.environments or o.time
-    assert split_column is not None
+    split_column = o.time or (o.environments if o.split_property is None else None)
     wishes = _wishes(o)
-    text = [o.label, *wishes.special, *([o.environments] if o.environments else [])]
+    text = [o.label, *wishes.special, *([split_column] if split_column and o.environments else [])]
     layout = Layout(**{field: getattr(o, field) for field in Layout.model_fields})
     node_table, edge_table = read_both(nodes, edges, layout, text)
     ids = node_ids(node_table, o.id)
-    meaning = "the environments (option environments)" if o.environments else "the time (option time)"
-    split = split_by(node_table.column(split_column, meaning), node_table.where, o)
     found = read_edges(edge_table, ids, node_table.where, layout, o.unknown_ids)
+    if split_column is None:
+        split = _by_property(node_table, found, o)
+    else:
+        meaning = "the environments (option environments)" if o.environments else "the time (option time)"
+        split = split_by(node_table.column(split_column, meaning), node_table.where, o)
     stays, left_out = edges_inside(split, found.edge_index, edge_table.where, undirected=o.undirected)
 
     kept = split.group >= 0
@@ -121,7 +124,7 @@ def _wishes(o: TableOptions) -> Wishes:
     )
 
 
-def _feature_columns(nodes: Table, o: TableOptions, wishes: Wishes, split_column: str) -> Sequence[str]:
+def _feature_columns(nodes: Table, o: TableOptions, wishes: Wishes, split_column: str | None) -> Sequence[str]:
     taken = (o.id, o.label, split_column)
     names = [name for name in nodes.frame.columns if name not in taken] if o.features is None else o.features
     known = set(names)
@@ -142,6 +145,28 @@ def _feature_columns(nodes: Table, o: TableOptions, wishes: Wishes, split_column
                 some = ", ".join(names[:30]) + ("…" if len(names) > 30 else "")
                 raise GraphshiftError(f"{option} names {name!r}, which is not among the features {some}.")
     return names
+
+
+def _by_property(nodes: Table, edges: Edges, o: TableOptions) -> Split:
+    """The split by a property of the nodes; ``feature`` is that of the columns of numbers, missing ones at the mean."""
+    by, label = o.split_property, nodes.column(o.label, "the labels (option label)")
+    assert by is not None
+    count = len(nodes.frame)
+    graph = _within(
+        edges, np.ones(count, dtype=bool), np.ones(edges.edge_index.shape[1], bool), undirected=o.undirected
+    )
+    x = torch.zeros(count, 1)
+    if by == "feature":
+        names = [name for name in nodes.frame if name not in (o.id, o.label) and is_number(nodes.frame[name])]
+        if not names:
+            raise GraphshiftError(
+                f"{nodes.where}: there is no column of numbers to split by 'by:feature'; use another."
+            )
+        columns = nodes.frame[names].astype(np.float64).replace([np.inf, -np.inf], np.nan)
+        scaled = (columns - columns.mean()) / columns.std().replace(0.0, 1.0)
+        x = torch.from_numpy(scaled.fillna(0.0).to_numpy(copy=True))
+    labelled = ~(label.isna() | label.astype(str).isin({*NA_WORDS, *o.missing})).to_numpy()
+    return split_by_property(property_values(graph, x, by, seed=0), labelled, by)
 
 
 def _use_structure(o: TableOptions, columns: Sequence[Column], nodes: Table, remarks: list[str]) -> bool:

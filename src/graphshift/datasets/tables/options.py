@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, Field, StrictBool, StrictFloat,
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.registry import expected_one_of
+from graphshift.datasets.node_split import PROPERTIES
 
 
 def _listed(value: Any) -> Any:
@@ -56,7 +57,7 @@ class TableOptions(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     structure: StrictBool | None = Field(None, description="whether to describe each node by its place in the graph")
     feature_file: File | None = Field(None, description="sparse matrix of further features, .npz or .mtx")
     feature_ids: File | None = Field(None, description="text file with the node's id for each row of feature_file")
-    environments: str | None = Field(None, description="column that says the environment")
+    environments: str | None = Field(None, description="column that says the environment, or by:PROPERTY")
     train: Values = Field((), description="its values that train")
     val: Values = Field((), description="its values that validate")
     tests: Values = Field((), description="its values that test")
@@ -78,6 +79,12 @@ class TableOptions(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     separator: str = Field(",", min_length=1, max_length=1, description="between the fields of a CSV")
     encoding: str | None = Field(None, description="of the CSV files, such as latin-1; found out if not given")
     name: str = Field("own", description="name of the dataset")
+
+    @property
+    def split_property(self) -> str | None:
+        """The property that ``environments = "by:PROPERTY"`` names; None if it is a column."""
+        by = (self.environments or "").removeprefix("by:")
+        return by if self.environments and by != self.environments else None
 
 
 def checked_options(values: Mapping[str, Any], *, where: str = "") -> TableOptions:
@@ -102,7 +109,14 @@ def checked_options(values: Mapping[str, Any], *, where: str = "") -> TableOptio
     for name in other:
         if getattr(options, name) not in ((), None):
             raise GraphshiftError(f"{where}{name} does not go with {column}; that takes {', '.join(needed)}.")
-    if getattr(options, needed[0]) in ((), None):
+    if options.split_property is not None:
+        if options.split_property not in PROPERTIES:
+            expected = expected_one_of(options.split_property, list(PROPERTIES))
+            raise GraphshiftError(f"{where}environments is {options.environments!r}; by: takes a property, {expected}")
+        for name in by_value:
+            if getattr(options, name):
+                raise GraphshiftError(f"{where}{name} does not go with environments = {options.environments!r}.")
+    elif getattr(options, needed[0]) in ((), None):
         raise GraphshiftError(f"{where}{needed[0]} is missing; {column} = {getattr(options, column)!r} needs it.")
     return options
 

@@ -16,9 +16,12 @@ from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
+from graphshift.datasets.node_split import PROPERTIES, grouped
 from graphshift.datasets.tables.files import NA_WORDS, Table, is_number, plain_text
 from graphshift.datasets.tables.options import TableOptions
-from graphshift.datasets.temporal import Period, inductive_environments, subgraph
+from graphshift.datasets.temporal import Period, inductive_environments, subgraph, with_known
+
+_TESTS = 3  # test environments beyond the one that is like training, where nodes are split by a property
 
 Group = NDArray[np.int64]
 
@@ -35,6 +38,7 @@ class Split(NamedTuple):
         inductive: whether an environment's graph holds the nodes of all environments before it.
         remarks: what was left out.
         times: of each node, ``[nodes]``, where periods of time were cut: numbers, or nanoseconds for dates.
+        shared: whether all environments have one graph, with all nodes, and differ in the nodes that count.
     """
 
     group: Group
@@ -45,6 +49,7 @@ class Split(NamedTuple):
     inductive: bool
     remarks: list[str]
     times: NDArray[Any] | None = None
+    shared: bool = False
 
     @property
     def labelled(self) -> int:
@@ -61,6 +66,15 @@ def split_by(column: pd.Series, where: str, o: TableOptions) -> Split:
     if o.environments:
         return split_by_value(column, where, o.train, o.val, o.tests, o.unlabelled)
     return split_by_time(column, where, o.train_until, o.val_until, o.test_until, o.target_until)
+
+
+def split_by_property(values: NDArray[np.float64], labelled: NDArray[np.bool_], by: str) -> Split:
+    """Splits by a property of the nodes, as :func:`graphshift.datasets.node_split.split_by` does."""
+    group, names = grouped(values, labelled, _TESTS, seed=0)
+    remarks = [f"split by {by}: train has {PROPERTIES[by]}; {', '.join(names[3:])} are further and further from them."]
+    # Nodes without a label are in the graph that all share, and count nowhere.
+    group = np.where(group < 0, len(names), group)
+    return Split(group, names, 1, 1, len(names) - 2, False, remarks, shared=True)
 
 
 def split_by_value(
@@ -145,7 +159,7 @@ def split_by_time(
 
 def targets(split: Split) -> NDArray[np.bool_]:
     """Which nodes are in a target: they are there to be predicted, and no label of theirs is read."""
-    return split.group >= split.labelled
+    return (split.group >= split.labelled) & (split.group < len(split.names))
 
 
 def cut(whole: Environment, split: Split) -> dict[str, Any]:
@@ -163,7 +177,10 @@ def cut(whole: Environment, split: Split) -> dict[str, Any]:
             )
     if split.times is not None:
         whole = whole.replace(time=torch.from_numpy(split.times))
-    if split.inductive:  # cut by the number of a node's period
+    if split.shared:
+        known = with_known(whole, whole.mask & (group == 0))
+        made = [known.replace(name=name, mask=whole.mask & (group == i)) for i, name in enumerate(split.names)]
+    elif split.inductive:  # cut by the number of a node's period
         periods = [Period(name, number or None, number) for number, name in enumerate(split.names)]
         made = inductive_environments(whole, group, periods)
     else:
@@ -175,6 +192,8 @@ def cut(whole: Environment, split: Split) -> dict[str, Any]:
 
 def members(split: Split) -> dict[str, NDArray[np.bool_]]:
     """Which nodes are in the graph of each environment, by name."""
+    if split.shared:
+        return {name: np.ones(split.group.size, dtype=bool) for name in split.names}
     inside = (np.less_equal if split.inductive else np.equal).outer(split.group, np.arange(len(split.names)))
     return {name: inside[:, number] & (split.group >= 0) for number, name in enumerate(split.names)}
 
@@ -185,7 +204,7 @@ def edges_inside(
     """Which edges some environment gets, and remarks that count the others."""
     one, other = split.group[edge_index.numpy()]
     outside = (one < 0) | (other < 0)
-    across = ~outside & (one != other) & (not split.inductive)
+    across = ~outside & (one != other) & (not split.inductive) & (not split.shared)
     remarks = []
     for lost, what in ((outside, "with an end in no environment"), (across, "between different environments")):
         if lost.any():
