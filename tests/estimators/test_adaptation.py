@@ -231,6 +231,16 @@ def test_two_classes_are_adapted_alike() -> None:
     assert abs(probabilities[:, 0].mean() - 0.1) < 0.7 * abs(before - 0.1)  # the network's own errors stay
 
 
+def test_weights_that_give_no_finite_prediction_are_an_error() -> None:
+    data = gs.load("planted", nodes=60)
+    model = gs.ERM("gcn", epochs=1, hidden_channels=4).fit(data)
+    with torch.no_grad():
+        for weight in model.backbone_.parameters():
+            weight.fill_(1e30)
+    with pytest.raises(GraphshiftError, match="not finite"):
+        model.calibrate(data.val)
+
+
 def test_held_out_nodes_calibrate_where_there_is_no_validation_graph() -> None:
     train = shifted(1000, OLD.tolist(), 0, "train")
     assert gs.ERM("mlp", epochs=5, selection="id_val").fit(train).calibrations_[""].nodes.sum() == 200

@@ -319,7 +319,14 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
             for environment in environments:
                 self._check_width(environment)
                 output = self._output(environment.to(self._device()), parts_of(mode or None))
-                scores.append(self.task_.class_scores(output)[environment.counted.cpu()])
+                own = self.task_.class_scores(output)[environment.counted.cpu()]
+                if not bool(torch.isfinite(own).all()):
+                    raise GraphshiftError(
+                        f"environment {environment.name!r}: the model's predictions are not finite: its weights are too "
+                        "large. Fit it anew (--force replaces a run): a checkpoint may be damaged, or the features too "
+                        "large (scale them)."
+                    )
+                scores.append(own)
                 labels.append(environment.labels.cpu())
             self.calibrations_[mode] = calibrated_to(scores, labels, self.prior_)
             self.confidences_[mode] = confidence_of(scores, labels, binary=self.task_.kind == "binary")
