@@ -322,9 +322,9 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
                 own = self.task_.class_scores(output)[environment.counted.cpu()]
                 if not bool(torch.isfinite(own).all()):
                     raise GraphshiftError(
-                        f"environment {environment.name!r}: the model's predictions are not finite: its weights are too "
-                        "large. Fit it anew (--force replaces a run): a checkpoint may be damaged, or the features too "
-                        "large (scale them)."
+                        f"environment {environment.name!r}: the model's predictions are not finite; its weights are "
+                        "too large. Fit it anew (--force replaces a run): a checkpoint may be damaged, or the features "
+                        "too large (scale them)."
                     )
                 scores.append(own)
                 labels.append(environment.labels.cpu())
