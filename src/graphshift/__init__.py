@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.datasets.node_split import split_by
     from graphshift.datasets.own import from_networkx, from_pyg, from_tables
     from graphshift.estimators import Ensemble, Estimator
+    from graphshift.estimators.export import export_model
     from graphshift.estimators.loading import load_model
     from graphshift.methods.blend import Blend
     from graphshift.methods.boosting import Boosting
@@ -52,6 +53,7 @@ _HOMES = {
     "datasets.node_split": ("split_by",),
     "datasets.own": ("from_networkx", "from_pyg", "from_tables"),
     "estimators": ("Ensemble", "Estimator"),
+    "estimators.export": ("export_model",),
     "estimators.loading": ("load_model",),
     "methods": ("METHODS", "eerm_objective", "variance"),
     "report.study_api": ("compare", "recommend"),

@@ -93,8 +93,8 @@ def predict(
     refuse_existing(out, force)
     loaded = load_model(model)
     how: Any = {"adapt": adapt, "threshold": _threshold(threshold), "calibrated": False if raw else None}
-    if _are_tables(dataset, edges):
-        table = loaded.predict_frame(_prepared(loaded, dataset, edges, option, data_dir), **how)
+    if are_tables(dataset, edges):
+        table = loaded.predict_frame(prepared_tables(loaded, dataset, edges, option, data_dir), **how)
     else:
         table = prediction_table(loaded, load_dataset(dataset, option, data_dir), every_node=every_node, **how)
     write_table(table, out)
@@ -102,14 +102,14 @@ def predict(
     print(json.dumps({"written": str(out), "nodes": count}) if json_ else f"{count:,} predictions written to {out}")
 
 
-def _are_tables(dataset: str, edges: Path | None) -> bool:
+def are_tables(dataset: str, edges: Path | None) -> bool:
     """Whether two tables are given; one alone is refused."""
     if edges is None and Path(dataset).suffix.lower() in (".csv", ".tsv", ".parquet"):
         raise GraphshiftError(f"{dataset}: a table of edges is missing; give it after the table of nodes.")
     return edges is not None
 
 
-def _prepared(
+def prepared_tables(
     model: "Predictor", nodes: str, edges: Path | None, option: list[str] | None, data_dir: Path | None
 ) -> "Environment":
     """The graph of two tables, named after the file of nodes."""
@@ -128,11 +128,11 @@ def _labelled(
     """The name of what is scored, and its environments that have labels, by role."""
     from graphshift.fitting.predictions import check_preparation
 
-    if not _are_tables(dataset, edges):
+    if not are_tables(dataset, edges):
         data = load_dataset(dataset, option, data_dir)
         check_preparation(model, data)
         return data.name, {role: list(data.roles[role]) for role in ("train", "val", "tests")}
-    environment = _prepared(model, dataset, edges, option, data_dir)
+    environment = prepared_tables(model, dataset, edges, option, data_dir)
     if environment.y is None:
         assert model.preparation_ is not None
         label = model.preparation_.label.name

@@ -28,6 +28,11 @@ def write_text(path: Path, text: str) -> None:
     _replace(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file."""
+    _replace(path, lambda temporary: temporary.write_bytes(content))
+
+
 def read_text(path: Path) -> str:
     """Reads a text file, of at most 64 MB."""
     return read_bytes(path, MOST_JSON).decode("utf-8")

@@ -133,7 +133,11 @@ class Preparation(BaseModel, extra="forbid", frozen=True):
 
     def save(self, folder: str | Path) -> None:
         """Writes ``preparation.json`` into a model's folder."""
-        write_json(Path(folder) / _FILE, {"format": _FORMAT, **self.model_dump(mode="json")})
+        self.write(Path(folder) / _FILE)
+
+    def write(self, path: Path) -> None:
+        """Writes it into a file of any name, for :func:`read_preparation`."""
+        write_json(path, {"format": _FORMAT, **self.model_dump(mode="json")})
 
 
 def save_preparation(folder: Path, preparation: Preparation | None, *, overwrite: bool) -> None:
@@ -147,8 +151,12 @@ def save_preparation(folder: Path, preparation: Preparation | None, *, overwrite
 def load_preparation(folder: str | Path) -> Preparation | None:
     """Reads what :meth:`Preparation.save` wrote; None if the folder has none. Nothing in the file is executed."""
     path = Path(folder) / _FILE
-    if not path.exists():
-        return None
+    return read_preparation(path) if path.exists() else None
+
+
+def read_preparation(path: str | Path) -> Preparation:
+    """Reads what :meth:`Preparation.write` wrote."""
+    path = Path(path)
     note = read_json(path)
     if not isinstance(note, dict) or not isinstance(note.get("format"), int):
         raise GraphshiftError(f"{path}: field `format` is missing; this is not a graphshift preparation.")

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from graphshift.graph.edge_list import EdgeList
 from graphshift.graph.graph import Graph
 from graphshift.graph.kernels import native
 from graphshift.graph.kernels.checks import check_rows, check_shape
@@ -21,6 +22,8 @@ def attend(graph: Graph, h: Tensor, source: Tensor, target: Tensor) -> Tensor:
     ``h`` and the result are ``[nodes, heads, width]``, ``source`` and ``target`` ``[nodes, heads]``. The gradient of
     the graph's weights w comes from the torch version alone.
     """
+    if isinstance(graph, EdgeList):  # of a model that is exported
+        return graph.attend(h, source, target)
     pattern, nodes = graph.pattern, graph.num_nodes
     check_rows(pattern.rowptr, pattern.col, nodes, nodes)
     check_shape(graph.weight, pattern.col.numel(), what="edge weights")
