@@ -20,12 +20,17 @@ ROOT = Path(__file__).resolve().parents[1]
 WITHOUT = """
 import importlib, pkgutil, sys, warnings
 
-class NotInstalled:
-    def find_spec(self, name, *_):
-        if name in %s:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+class Hiding:  # finds all but the extras, also for those who only look whether one is there
+    def __init__(self, finder):
+        self.finder = finder
 
-sys.meta_path.insert(0, NotInstalled())
+    def find_spec(self, name, *rest):
+        return None if name in %s else self.finder.find_spec(name, *rest)
+
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+sys.meta_path[:] = [Hiding(finder) for finder in sys.meta_path]
 import graphshift as gs
 for module in pkgutil.walk_packages(gs.__path__, "graphshift."):
     if not module.name.endswith(("__main__", "_library")):
