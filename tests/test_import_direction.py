@@ -27,6 +27,7 @@ ORDER = (
     "fitting",
     "studies",
     "report",
+    "serving",
     "cli",
 )
 

@@ -16,6 +16,8 @@ EXTRAS = {
     "onnx": "onnx",
     "onnxscript": "onnx",
     "onnxruntime": "onnx",
+    "fastapi": "serve",
+    "uvicorn": "serve",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -48,6 +49,21 @@ def test_floor(bench: Bench) -> None:
     for one, record in zip(found.values(), bench.outcome.data["steps"], strict=True):
         assert one.value == pytest.approx(record["seconds"] / record["floor"])
     assert len(bench.outcome.tables[0].rows) == 3
+
+
+def test_serving(bench: Bench) -> None:
+    pytest.importorskip("fastapi")
+    found = run("serving", bench)
+    assert bars(found) == {
+        f"serve-{what}-{part}": (None, part == "throughput")
+        for what in ("small", "changed")
+        for part in ("over-bare", "p99", "throughput")
+    }
+    data = bench.outcome.data["small"]
+    assert len(data["alone"]) == 8
+    assert found["serve-small-over-bare"].value == pytest.approx(median(data["alone"]) / data["bare"])
+    assert sorted(data["together"])[-2] <= found["serve-small-p99"].value / 1000 <= max(data["together"])
+    assert len(bench.outcome.tables[0].rows) == 2
 
 
 def test_exponent(bench: Bench) -> None:

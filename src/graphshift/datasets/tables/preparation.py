@@ -57,6 +57,11 @@ class Preparation(BaseModel, extra="forbid", frozen=True):
         """A name for every feature, such as ``age``, ``age missing``, ``job=nurse``."""
         return feature_names(self.columns) + list(STRUCTURAL_NAMES if self.structure else ())
 
+    @property
+    def text_columns(self) -> list[str]:
+        """The columns of the node table that are read as text."""
+        return [*as_text(self.columns), self.label.name]
+
     def environment(
         self,
         nodes: Source,
@@ -83,7 +88,7 @@ class Preparation(BaseModel, extra="forbid", frozen=True):
             The environment, and the id of each of its nodes in the order of the table.
         """
         layout, label = self.layout, self.label
-        node_table, edge_table = read_both(nodes, edges, layout, [*as_text(self.columns), label.name])
+        node_table, edge_table = read_both(nodes, edges, layout, self.text_columns)
         ids = node_ids(node_table, layout.id)
         found = read_edges(edge_table, ids, node_table.where, layout, unknown_ids)
         matrix = self._matrix(nodes, node_table, ids, feature_file, feature_ids)

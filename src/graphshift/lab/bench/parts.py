@@ -36,6 +36,7 @@ PARTS: dict[str, Part] = {
     "pyg": Part("bars", "bars.pyg", "an ERM step beside PyG's own GCN"),
     "tables": Part("bars", "bars.own_tables", "messy tables of 300,000 nodes: loading and 20 epochs"),
     "start": Part("bars", "bars.start", "a whole fit of one epoch beside the import of PyG"),
+    "serving": Part("bars", "bars.serving", "requests on loopback beside the bare model call"),
     "curves": Part("curves", "curves", "time and memory against nodes, views, edits, degree and features"),
     "backbones": Part("backbones", "backbones", "every backbone, normal and in low-memory mode"),
     "explorers": Part("explorers", "explorers", "every explorer beside random edits"),

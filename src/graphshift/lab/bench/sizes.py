@@ -23,6 +23,7 @@ class Sizes:
         pyg: nodes of the planted graph on which PyG's GCN is timed.
         table: nodes of the messy tables, with ten times as many edges.
         starts: how often a fit is started.
+        serve_nodes: of the graph that is served, and ``serve_requests`` to it.
         base: the curves' base point; ``axes`` the values of each axis, ``memory_axes`` those whose memory is measured.
         dense_limit: the most nodes that the curves try a dense explorer with.
         backbones: which; empty for all; on ``backbone_nodes`` nodes.
@@ -40,6 +41,8 @@ class Sizes:
     pyg: int = 100_000
     table: int = 300_000
     starts: int = 5
+    serve_nodes: int = 10_000
+    serve_requests: int = 400
     base: Mapping[str, int] = field(default_factory=lambda: dict(BASE))
     axes: Mapping[str, tuple[int, ...]] = field(
         default_factory=lambda: {
@@ -74,6 +77,8 @@ SIZES: dict[str, Sizes] = {
         pyg=5_000,
         table=3_000,
         starts=1,
+        serve_nodes=1_000,
+        serve_requests=40,
         base={**BASE, "nodes": 2_000},
         axes={
             "nodes": (1_000, 4_000),

@@ -1,0 +1,1 @@
+"""A small HTTP service around a saved model: graphs in, predictions out."""

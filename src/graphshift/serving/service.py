@@ -1,0 +1,141 @@
+"""What the paths of the service do, without HTTP."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from graphshift._version import __version__
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.data.environment import Environment
+from graphshift.estimators import Estimator
+from graphshift.estimators.predictor import Predictor
+from graphshift.serving.bodies import Body, Changes, Features, Rows
+from graphshift.serving.limits import Limits
+
+
+class Refused(Exception):
+    """A request that is not answered: the HTTP status, and why."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Service:
+    """Answers requests: JSON in, JSON out.
+
+    Args:
+        model: that predicts.
+        base: the graph that changes are applied to: tables of nodes and edges for a model that was fitted on tables,
+            else an environment; None for no such path.
+        limits: on the size of graphs.
+    """
+
+    def __init__(
+        self,
+        model: Predictor,
+        base: tuple[pd.DataFrame, pd.DataFrame] | Environment | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.model, self.limits = model, limits or Limits()
+        tables = model.preparation_ is not None
+        if base is not None and tables == isinstance(base, Environment):
+            needed = "a table of nodes and a table of edges" if tables else "a dataset and the name of an environment"
+            raise GraphshiftError(f"the model was fitted on {'tables' if tables else 'graphs'}: the graph is {needed}.")
+        self.source: Rows | Features
+        if tables:
+            self.source = Rows(model, None if isinstance(base, Environment) else base)
+        else:
+            self.source = Features(model, base if isinstance(base, Environment) else None)
+
+    def about(self) -> dict[str, Any]:
+        """What the model is and takes."""
+        model, task = self.model, self.model.task_
+        found: dict[str, Any] = {"version": __version__, "task": task.kind, "calibrated": bool(model.confidences_)}
+        found["classes"] = [_plain(one) for one in model.classes_] if task.is_classification else None
+        if isinstance(model, Estimator):
+            found |= {"method": model.method, "settings": json.loads(json.dumps(model.settings_, default=str))}
+        if model.preparation_ is not None:
+            layout = model.preparation_.layout
+            found |= {"id": layout.id, "source": layout.source, "target": layout.target}
+            found["features"] = model.preparation_.feature_names[:1000]
+        else:
+            found["features"] = model.n_features_in_
+        base = {"nodes": self.source.size[0], "edges": self.source.size[1]} if self.source.base is not None else None
+        limits = {name: getattr(self.limits, name) for name in ("bytes", "nodes", "edges", "seconds", "waiting")}
+        return found | {"graph": base, "limits": limits}
+
+    def predict(self, content: bytes) -> bytes:
+        """The predictions of a graph."""
+        body = Body.model_validate_json(content)
+        self._check_size(len(body.nodes), len(body.edges))
+        return self._answer(lambda: (self.source.graph(body), None), body)
+
+    def predict_changed(self, content: bytes) -> bytes:
+        """The predictions of nodes that changed in the base."""
+        if self.source.base is None:
+            raise Refused(404, "the service was started without a graph; POST whole graphs to /predict.")
+        body = Changes.model_validate_json(content)
+        nodes, edges = self.source.size
+        self._check_size(len(body.nodes) + nodes, len(body.edges) + edges)
+
+        def graph() -> tuple[Environment, Sequence[bool] | None]:
+            environment, sent = self.source.changed(body)
+            return environment, None if body.every_node else sent
+
+        return self._answer(graph, body)
+
+    def example(self) -> dict[str, Any]:
+        """A body with two nodes, for the page."""
+        if self.model.preparation_ is not None:
+            layout = self.model.preparation_.layout
+            nodes = [{layout.id: one, "COLUMN": "…"} for one in ("a", "b")]
+            return {"nodes": nodes, "edges": [{layout.source: "a", layout.target: "b"}]}
+        x = [0.0] * min(self.model.n_features_in_, 3) + (["…"] if self.model.n_features_in_ > 3 else [])
+        return {"nodes": [{"id": one, "x": x} for one in ("a", "b")], "edges": [{"source": "a", "target": "b"}]}
+
+    def _check_size(self, nodes: int, edges: int) -> None:
+        for what, found, most in (("nodes", nodes, self.limits.nodes), ("edges", edges, self.limits.edges)):
+            if found > most:
+                raise Refused(413, f"the graph has {found:,} {what}; at most {most:,} are allowed.")
+        if not nodes:
+            raise GraphshiftError("nodes: is empty; expected at least one.")
+
+    def _answer(self, graph: Callable[[], tuple[Environment, Sequence[bool] | None]], body: Body) -> bytes:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", GraphshiftWarning)
+            environment, wanted = graph()
+            table = self.model.predict_frame(environment, **body.how())
+        table = table if wanted is None else table[np.asarray(wanted)]
+        notes = [str(one.message) for one in told if issubclass(one.category, GraphshiftWarning)]
+        answer = {"predictions": _records(table), "notes": notes}
+        return json.dumps(answer, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of predictions; probabilities by class, whatever else the table has by its name."""
+    ids, rest = table["id"].tolist(), [name for name in table.columns if name not in ("id", "environment")]
+    columns = {name: table[name].tolist() for name in rest}
+    chances = {name[2:-1]: columns.pop(name) for name in rest if name.startswith("p(") and name.endswith(")")}
+    records = []
+    for i, one in enumerate(ids):
+        record = {"id": _plain(one)} | {name: _plain(values[i]) for name, values in columns.items()}
+        if chances:
+            record["probabilities"] = {name: _plain(values[i]) for name, values in chances.items()}
+        records.append(record)
+    return records
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it; what is not finite is refused."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        raise GraphshiftError("a prediction is NaN or infinite; the features are far larger than those of training.")
+    return value if isinstance(value, bool | int | float | str) or value is None else str(value)
