@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.methods.mixup import Mixup
     from graphshift.methods.srgnn import SRGNN
     from graphshift.methods.vrex import VREx
+    from graphshift.report.pictures import figure
     from graphshift.report.study_api import compare, recommend
     from graphshift.training.callbacks import Callback
     from graphshift.training.run import Run
@@ -56,6 +57,7 @@ _HOMES = {
     "estimators.export": ("export_model",),
     "estimators.loading": ("load_model",),
     "methods": ("METHODS", "eerm_objective", "variance"),
+    "report.pictures": ("figure",),
     "report.study_api": ("compare", "recommend"),
     "training.callbacks": ("Callback",),
     "training.run": ("Run",),

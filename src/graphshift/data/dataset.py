@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphshift.core.html import html_table
 from graphshift.data.environment import Environment, check_together
 from graphshift.data.tasks import Task
 
@@ -72,7 +73,30 @@ class ShiftDataset:
         """The environments that have labels: train, val, tests."""
         return [*self.train, *self.val, *self.tests]
 
+    def _repr_html_(self) -> str:
+        """For Jupyter: every environment with its size and its classes."""
+        names = self.class_names
+        rows = []
+        for role, environments in self.roles.items():
+            for e in environments:
+                shown = "–" if e.y is None or e.counted.numel() == 0 else _labels(e, names)
+                rows.append([role, e.name, e.num_nodes, e.graph.num_edges, int(e.mask.sum()), shown])
+        columns = ["role", "environment", "nodes", "edges", "counted", "labels"]
+        kind = f"{self.task.kind}, {self.train[0].num_features:,} features, scored by {self.task.metric}"
+        return html_table(f"{self.name}: {kind}", columns, rows)
+
     def __repr__(self) -> str:
         shown = {role: found for role, found in self.roles.items() if found or role != "target"}
         roles = ", ".join(f"{role} {[e.name for e in found]}" for role, found in shown.items())
         return f"ShiftDataset({self.name!r}, {self.task.kind}, {self.task.metric}, {roles})"
+
+
+def _labels(environment: Environment, names: Sequence[str]) -> str:
+    """The largest classes with their shares, or mean and deviation."""
+    labels = environment.labels
+    if not environment.task.is_classification:
+        return f"mean {float(labels.mean()):.4g}, deviation {float(labels.std(correction=0)):.4g}"
+    counts = labels.bincount(minlength=len(names)).tolist()
+    largest = sorted(range(len(counts)), key=lambda i: -counts[i])
+    shown = [f"{names[i]} {100 * counts[i] / labels.numel():.0f} %" for i in largest[:4]]
+    return ", ".join(shown) + (", …" if len(counts) > 4 else "")

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.core.html import html_table
 from graphshift.data import checks
 from graphshift.data.tasks import Task
 from graphshift.graph.sparse import Sparse
@@ -187,6 +188,12 @@ class Environment:
         optional = {name: getattr(self, name) for name in ("y", "time", "known_y", "further_y")}
         moved = {name: None if part is None else part.to(device) for name, part in optional.items()}
         return self.replace(x=self.x.to(device), graph=self.graph.to(device), mask=self.mask.to(device), **moved)
+
+    def _repr_html_(self) -> str:
+        """For Jupyter."""
+        rows = [["nodes", self.num_nodes], ["edges", self.graph.num_edges], ["features", self.num_features]]
+        rows += [["counted", int(self.mask.sum())], ["task", f"{self.task.kind}, {self.task.metric}"]]
+        return html_table(f"environment {self.name}", ["", ""], rows)
 
     def __repr__(self) -> str:
         return (

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.hparams import hparam, hparams_of, refuse_renamed
+from graphshift.core.html import html_curve, html_details, html_table
 from graphshift.core.registry import Registry
 from graphshift.core.storage import write_json, write_tensors
 from graphshift.data.dataset import ShiftDataset
@@ -355,6 +356,23 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         note |= {"prior": self.prior_.tolist(), "calibrations": calibrations, "confidences": confidences}
         write_json(folder / "model.json", note)
         save_preparation(folder, self.preparation_, overwrite=overwrite)
+
+    def _html_repr(self) -> str:
+        """For Jupyter: what was chosen, the course of training, every setting."""
+        fitted = hasattr(self, "task_")
+        settings = self.settings_ if fitted else self.settings()
+        given = {name: value for name, value in settings.items() if name == "method" or name in self._given}
+        title = f"{self.label}: {'fitted' if fitted else 'not fitted'}"
+        shown, rows = "", list(given.items())
+        if fitted:
+            score = "" if self.best_score_ is None else f", score {self.best_score_:.4g}"
+            epoch = f"epoch {self.best_epoch_} by {settings['selection']}{score}; " if self.uses_backbone else ""
+            kept = f"{epoch}{self.seconds_:.1f} s; {self.n_features_in_:,} features; {self.task_.kind}"
+            shown = html_curve([row["loss"] for row in self.history_], "loss")
+            shown += html_curve([row["val"] for row in self.history_ if "val" in row], "validation")
+            title += f" ({kept})"
+        every = html_details("every setting", html_table("", ["setting", "value"], list(settings.items())))
+        return html_table(title, ["setting", "value"], rows) + shown + every
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "task_")

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.html import html_table
 from graphshift.core.storage import write_json
 from graphshift.data.environment import Environment, as_environments
 from graphshift.datasets.tables.preparation import save_preparation
@@ -65,6 +66,12 @@ class Ensemble(Predictor):
         save_preparation(folder, self.preparation_, overwrite=overwrite)
         for name in ("model.json", "weights.safetensors"):
             (folder / name).unlink(missing_ok=True)
+
+    def _repr_html_(self) -> str:
+        """For Jupyter."""
+        rows = [[i, m.label, m.settings_["seed"], m.best_epoch_] for i, m in enumerate(self.members, start=1)]
+        columns = ["member", "method", "seed", "epoch"]
+        return html_table(f"Ensemble of {len(self.members)}: {self.task_.kind}", columns, rows)
 
     def _check_fitted(self) -> None:
         """Its members are."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from graphshift.core.html import html_table
 from graphshift.data.dataset import ShiftDataset
 from graphshift.report.study_recommendation import recommendation_blocks
 from graphshift.report.study_report import write_report
@@ -61,6 +63,11 @@ class Comparison:
                 line |= {"seed": row.seeds[1], "epoch": row.best_epoch, "val": row.val, "choosing": row.choosing}
                 lines.append(line | row.tests)
         return pd.DataFrame(lines)
+
+    def _repr_html_(self) -> str:
+        """For Jupyter: the paragraph and the table."""
+        table = main_tables(self.summary)[0]
+        return html_table(table.title, table.columns, table.rows, note=table.note) + f"<p>{escape(self.text)}</p>"
 
     def __str__(self) -> str:
         table = main_tables(self.summary)[0]

@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from graphshift.core.errors import GraphshiftError
 from graphshift.data.metrics import METRICS
 from graphshift.report.figures import COLOURS, can_draw, new_figure, plain, save_both
 from graphshift.report.study_tables import rule_label
@@ -41,6 +42,17 @@ def draw_figures(summary: Summary, rows: Mapping[str, Rows], folder: Path) -> li
         if any(t.selection == rule and t.score is not None for t in summary.tuning):
             written += save_both(_tuning(summary, rule), folder / f"tuning-{rule}")
     return written
+
+
+def study_figure(summary: Summary, rows: Rows, rule: str, kind: str) -> Figure:
+    """One of ``"environments"``, ``"seeds"`` and ``"tuning"``, as an object; what has nothing to show is an error."""
+    if kind == "tuning":
+        if not any(t.selection == rule and t.score is not None for t in summary.tuning):
+            raise GraphshiftError("figure: nothing was tuned in this study.")
+        return _tuning(summary, rule)
+    if not rows or not summary.tests:
+        raise GraphshiftError("figure: this study has no finished run with tests.")
+    return (_environments if kind == "environments" else _seeds)(summary, rows, rule)
 
 
 class _Style:

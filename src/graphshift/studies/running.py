@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.html import html_table
 from graphshift.core.parsing import checked_note
 from graphshift.core.progress import error_console
 from graphshift.core.storage import read_json, write_json
@@ -53,6 +55,21 @@ class Study:
     def rows(self, rule: str = "val") -> list[Row]:
         """The final runs as one selection rule sees them, for :func:`~graphshift.studies.statistics.compare`."""
         return rows_of(self.records, rule)
+
+    def _repr_html_(self) -> str:
+        """For Jupyter: every arm's mean over its runs, by the first rule; :class:`gs.compare` shows statistics."""
+        rule = self.plan.selections[0]
+        found: dict[str, list[Row]] = {}
+        for row in self.rows(rule):
+            found.setdefault(row.arm, []).append(row)
+        rows = []
+        for arm, runs in found.items():
+            val = [row.val for row in runs if row.val is not None]
+            tests = [fmean(row.tests.values()) for row in runs if row.tests]
+            rows.append([arm, len(runs), fmean(val) if val else "–", fmean(tests) if tests else "–"])
+        failed = sum(not record.ok for record in self.records)
+        note = f"means of {self.summary.metric} over runs; chosen by {rule}; {failed} fits failed."
+        return html_table(f"Study of {self.plan.title}", ["arm", "runs", "validation", "tests"], rows, note=note)
 
 
 def run_study(

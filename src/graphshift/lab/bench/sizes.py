@@ -42,7 +42,7 @@ class Sizes:
     table: int = 300_000
     starts: int = 5
     serve_nodes: int = 10_000
-    serve_requests: int = 400
+    serve_requests: int = 100
     base: Mapping[str, int] = field(default_factory=lambda: dict(BASE))
     axes: Mapping[str, tuple[int, ...]] = field(
         default_factory=lambda: {
