@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SHELL := /bin/sh
 
-.PHONY: help demo test test-lab sanitize attack lint bench bench-check page docs clean
+.PHONY: help demo test test-lab sanitize attack lint bench bench-check page docs notebooks release clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,8 @@ help:
 	@echo "make bench-check  measure again and compare with benchmarks/"
 	@echo "make page         tables and figures of the result pages in docs/, from results/; trains nothing"
 	@echo "make docs         the documentation as a site in site/"
+	@echo "make notebooks    execute the notebooks of the documentation and keep their output (about 5 minutes)"
+	@echo "make release      sdist and wheel in dist/, tested in a clean environment with and without a compiler"
 	@echo "make clean        remove .venv and everything that was made"
 
 $(VENV)/.runtime: requirements.lock pyproject.toml $(wildcard src/graphshift/graph/kernels/*.[ch])
@@ -86,5 +88,14 @@ docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
 
+notebooks: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python docs/notebooks.py
+
+# TESTS=tests runs the whole suite against what was built; by default what the installation can break.
+release: $(VENV)/.dev
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(PYTHON) tests/release/check.py dist $(if $(TESTS),--tests $(TESTS))
+
 clean:
-	rm -rf $(VENV) site demo-output bench-output .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*
+	rm -rf $(VENV) site dist build demo-output bench-output .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*

@@ -110,6 +110,7 @@ def test_figures_are_objects() -> None:
         (Comparison(everything()), "tuning"),
     ):
         assert isinstance(gs.figure(thing, kind), Figure)
+    assert drawn._repr_png_().startswith(b"\x89PNG")  # what Jupyter asks for
     for thing, kind, said in (
         (data, "overvew", "Did you mean 'overview'"),
         (model, "loss", "expected one of history"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -21,9 +23,21 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#7F7F7F", "#CC79A7")
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure, in inches; every figure of the package begins here."""
     require_extra("matplotlib", "drawing figures")
+    return _picture_class()(figsize=(width, height), layout="constrained")
+
+
+@cache
+def _picture_class() -> type[Figure]:
+    """A figure that Jupyter shows without being told to; matplotlib's own needs ``%matplotlib inline``."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    class Picture(Figure):
+        def _repr_png_(self) -> bytes:
+            content = io.BytesIO()
+            self.savefig(content, format="png", dpi=90)
+            return content.getvalue()
+
+    return Picture
 
 
 def can_draw() -> bool:
