@@ -29,6 +29,8 @@ class Backbone(nn.Module):
 
     #: Whether its output depends on edges.
     uses_edges: bool = True
+    #: Whether it uses the edges' features, where they have some; then it takes ``edge_channels`` by keyword.
+    uses_edge_features: bool = False
     #: Compute some layers again in the backward pass instead of keeping them. Set by EERM's low-memory mode.
     save_memory = False
 
@@ -87,7 +89,7 @@ class Linear(nn.Linear):
 
 
 class ModuleBackbone(Backbone):
-    """A user's own ``torch.nn.Module`` with ``forward(x, edge_index)``, optionally with ``edge_weight``.
+    """A user's own ``torch.nn.Module`` with ``forward(x, edge_index)``, optionally ``edge_weight`` and ``edge_attr``.
 
     Nothing is known about its inside, so nothing is shared between views: it is all ``propagate``, and its memory is
     estimated by the rule of thumb.
@@ -100,7 +102,8 @@ class ModuleBackbone(Backbone):
     def __init__(self, module: nn.Module, out_channels: int) -> None:
         super().__init__()
         self.module, self.out_channels = module, out_channels
-        self.takes_weight = "edge_weight" in inspect.signature(module.forward).parameters
+        taken = inspect.signature(module.forward).parameters
+        self.takes_weight, self.uses_edge_features = "edge_weight" in taken, "edge_attr" in taken
 
     def stem(self, x: Tensor | Sparse) -> Tensor:
         """The features as they are; sparse ones become dense."""
@@ -108,10 +111,12 @@ class ModuleBackbone(Backbone):
 
     def propagate(self, h: Tensor, graph: Graph) -> Tensor:
         """The user's module."""
+        given: dict[str, Tensor] = {}
         if graph.weight is not None and self.takes_weight:
-            output: Tensor = self.module(h, graph.edge_index, edge_weight=graph.weight)
-        else:
-            output = self.module(h, graph.edge_index)
+            given["edge_weight"] = graph.weight
+        if graph.edge_attr is not None and self.uses_edge_features:
+            given["edge_attr"] = graph.edge_attr
+        output: Tensor = self.module(h, graph.edge_index, **given)
         output = output.unsqueeze(1) if output.dim() == 1 else output
         if output.shape != (graph.num_nodes, self.out_channels):
             raise GraphshiftError(
@@ -145,6 +150,7 @@ def make_backbone(
     num_layers: int,
     dropout: float,
     options: dict[str, Any] | None = None,
+    edge_channels: int = 0,
 ) -> Backbone:
     """A new backbone by name, or a copy of the user's own module.
 
@@ -159,6 +165,7 @@ def make_backbone(
         num_layers: depth; likewise.
         dropout: likewise.
         options: options of the named backbone, such as ``{"heads": 2}``.
+        edge_channels: features of an edge; backbones that do not use them are not told.
     """
     if isinstance(backbone, nn.Module):
         if options:
@@ -168,8 +175,9 @@ def make_backbone(
     make = BACKBONES.find(backbone)
     check_types(f"backbone {backbone!r}", make, options or {})
     try:
-        sizes = {"hidden_channels": hidden_channels, "num_layers": num_layers, "dropout": dropout}
-        return make(in_channels, out_channels, **sizes, **(options or {}))
+        sizes: dict[str, Any] = {"hidden_channels": hidden_channels, "num_layers": num_layers, "dropout": dropout}
+        sizes |= {"edge_channels": edge_channels} if edge_channels and make.uses_edge_features else {}
+        return make(in_channels, out_channels, **{**sizes, **(options or {})})
     except (TypeError, ArithmeticError, RuntimeError) as error:
         if not options:
             raise

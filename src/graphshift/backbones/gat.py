@@ -15,10 +15,11 @@ from graphshift.graph.sparse import Sparse
 class GATConvolution(Convolution):
     """h'_v = Σ_u α_vu W h_u over v and its neighbours, α = softmax_u LeakyReLU(a_s · W h_u + a_t · W h_v).
 
-    With edge weights w, α_vu ∝ w_vu exp(…): all weights 1 is the plain layer.
+    With edge weights w, α_vu ∝ w_vu exp(…): all weights 1 is the plain layer. With edge features e, a_e · W_e e_vu is
+    added inside LeakyReLU; a node's own e is the mean of those that it receives, as in PyG.
     """
 
-    def __init__(self, in_width: int, width: int, heads: int, concatenate: bool) -> None:
+    def __init__(self, in_width: int, width: int, heads: int, concatenate: bool, edge_channels: int = 0) -> None:
         super().__init__()
         self.heads, self.width, self.concatenate = heads, width, concatenate
         self.out_width = heads * width if concatenate else width
@@ -26,6 +27,10 @@ class GATConvolution(Convolution):
         self.from_source = nn.Parameter(nn.init.xavier_uniform_(torch.empty(heads, width)))
         self.to_target = nn.Parameter(nn.init.xavier_uniform_(torch.empty(heads, width)))
         self.bias = zeros(self.out_width)
+        if edge_channels:
+            self.edges = Linear(edge_channels, heads * width, bias=False)
+            self.from_edge = nn.Parameter(nn.init.xavier_uniform_(torch.empty(heads, width)))
+        self.edge_channels = edge_channels
 
     def transform(self, x: Tensor | Sparse) -> Tensor:
         """W h, ``[nodes, heads * width]``."""
@@ -35,7 +40,11 @@ class GATConvolution(Convolution):
         """Attention along edges."""
         h = h.view(-1, self.heads, self.width)
         source, target = (h * self.from_source).sum(-1), (h * self.to_target).sum(-1)
-        mixed = attend(graph, h, source, target)
+        features, along = graph.edge_features if self.edge_channels else None, None
+        if features is not None:
+            scores = (self.edges(features.values).view(-1, self.heads, self.width) * self.from_edge).sum(-1)
+            along = scores[features.index]
+        mixed = attend(graph, h, source, target, along)
         return (mixed.flatten(1) if self.concatenate else mixed.mean(dim=1)) + self.bias
 
 
@@ -50,7 +59,10 @@ class GAT(Layered):
         num_layers: L.
         dropout: after each hidden layer.
         heads: attention heads of every layer.
+        edge_channels: features of an edge, which enter the attention; 0 for none.
     """
+
+    uses_edge_features = True
 
     def __init__(
         self,
@@ -61,18 +73,20 @@ class GAT(Layered):
         num_layers: int = DEPTH,
         dropout: float = 0.0,
         heads: int = 4,
+        edge_channels: int = 0,
     ) -> None:
         layers: list[Convolution] = []
         width = in_channels
         for _ in range(num_layers - 1):
-            layers.append(GATConvolution(width, hidden_channels, heads, concatenate=True))
+            layers.append(GATConvolution(width, hidden_channels, heads, True, edge_channels))
             width = layers[-1].out_width
-        layers.append(GATConvolution(width, out_channels, heads, concatenate=False))
+        layers.append(GATConvolution(width, out_channels, heads, False, edge_channels))
         super().__init__(layers, dropout, activation=nn.ELU(inplace=True))
 
     def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
-        """Attention keeps little in C; in torch, which the gradient of edge weights needs, numbers for every entry."""
-        in_torch = edge_gradient or not kernels.available()
+        """Attention keeps little in C; in torch, which gradients of edge weights and edge features need, for every entry."""
+        of_edges = any(isinstance(layer, GATConvolution) and layer.edge_channels for layer in self.layers)
+        in_torch = edge_gradient or of_edges or not kernels.available()
         layers = [layer for layer in self.layers if isinstance(layer, GATConvolution)]
         kept = kept_entries = busy_entries = 0.0
         for i, layer in enumerate(layers):

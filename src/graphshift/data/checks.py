@@ -37,8 +37,6 @@ def refuse_ambiguity(name: str, data: Data) -> None:
             f"the data have {', '.join(masks)} and no `mask`: which nodes count? Use "
             "gs.from_pyg(data), which makes a split of them, or set data.mask yourself.",
         )
-    if data.get("edge_attr") is not None:
-        _warn(name, "`edge_attr` is not used; a positive number for each edge can go in `edge_weight`.")
 
 
 def checked_features(name: str, data: Data) -> Tensor | Sparse:
@@ -95,22 +93,24 @@ def checked_graph(name: str, data: Data, num_nodes: int) -> Graph:
     weight = data.edge_weight if "edge_weight" in data else None
     if weight is not None:
         weight = _checked_weight(name, weight, edge_index.shape[1])
+    attr = None if data.get("edge_attr") is None else _checked_attr(name, data.edge_attr, edge_index.shape[1])
     loops = edge_index[0] == edge_index[1]
     if bool(loops.any()):
         _warn(name, f"removed {int(loops.sum())} self-loops; backbones add their own where the paper does.")
         edge_index = edge_index[:, ~loops]
-        weight = None if weight is None else weight[~loops]
+        weight, attr = (None if part is None else part[~loops] for part in (weight, attr))
     unique, first = _first_of_each(edge_index[1] * num_nodes + edge_index[0])
     duplicates = edge_index.shape[1] - unique.numel()
     if duplicates:
         _warn(
             name,
             f"removed {duplicates} duplicate edges"
-            + (", keeping the first weight of each." if weight is not None else "."),
+            + (", keeping the first weight of each" if weight is not None else "")
+            + (", keeping the first features of each." if attr is not None else "."),
         )
         edge_index = edge_index[:, first]
-        weight = None if weight is None else weight[first]
-    return Graph.from_edge_index(edge_index, num_nodes, weight)
+        weight, attr = (None if part is None else part[first] for part in (weight, attr))
+    return Graph.from_edge_index(edge_index, num_nodes, weight, edge_attr=attr)
 
 
 def _first_of_each(keys: Tensor) -> tuple[Tensor, Tensor]:
@@ -135,6 +135,31 @@ def _checked_weight(name: str, weight: Any, num_edges: int) -> Tensor:
             f"{float(weight[edge])}; drop edges of weight 0, and shift or square negative weights.",
         )
     return weight
+
+
+def _checked_attr(name: str, attr: Any, num_edges: int) -> Tensor:
+    """Edge features as finite float32, ``[edges, width]``."""
+    if isinstance(attr, Tensor) and attr.dim() == 1:
+        attr = attr.unsqueeze(1)
+    if not isinstance(attr, Tensor) or attr.dim() != 2 or attr.shape[0] != num_edges or not attr.shape[1]:
+        found = list(attr.shape) if isinstance(attr, Tensor) else type(attr).__name__
+        raise _wrong(name, f"`edge_attr` is {found}; expected [{num_edges}, features], a row for each edge.")
+    if not attr.is_floating_point():
+        raise _wrong(
+            name,
+            f"`edge_attr` is {attr.dtype}; expected floats: use `edge_attr.float()`, for codes "
+            "torch.nn.functional.one_hot first; or take it out, data.edge_attr = None.",
+        )
+    attr = attr.detach().to(torch.float32)
+    if not bool(torch.isfinite(attr).all()):
+        edge, column = (~torch.isfinite(attr)).nonzero()[0].tolist()
+        bad = int((~torch.isfinite(attr)).sum())
+        raise _wrong(
+            name,
+            f"`edge_attr` has {bad} NaN or infinite values, first at edge {edge}, column {column}; fill them in or "
+            "drop the column.",
+        )
+    return attr
 
 
 def checked_mask(name: str, data: Data, num_nodes: int) -> Tensor:

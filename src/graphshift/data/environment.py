@@ -27,8 +27,8 @@ class Environment:
         name: its name in tables and messages.
         data: a PyG ``Data`` with ``x`` (``[nodes, features]``, dense or ``torch.sparse``, floating), ``edge_index``
             (``[2, edges]``, int64) and, unless only predictions are wanted, ``y`` (``[nodes]``: int64 classes or
-            floating values). Optional: ``edge_weight`` (``[edges]``, positive); ``mask`` (``[nodes]``, bool), the nodes
-            that count in the loss and the score, by default all; ``time`` (``[nodes]``), when each node appeared, for
+            floating values). Optional: ``edge_weight`` (``[edges]``, positive); ``edge_attr`` (``[edges]`` or
+            ``[edges, any]``, floating), features of edges; ``mask`` (``[nodes]``, bool), the nodes that count in the loss and the score, by default all; ``time`` (``[nodes]``), when each node appeared, for
             methods that group nodes by it; ``known_y`` (``[nodes]``), the labels of training nodes in this graph (-1 or
             NaN for others), for methods that spread them; ``further_y`` (``[nodes, k]``, int64), the further classes of
             nodes that have several, -1 where there is none. Labels outside the mask are never used.
@@ -91,6 +91,11 @@ class Environment:
         """The width of ``x``."""
         return int(self.x.shape[1])
 
+    @property
+    def num_edge_features(self) -> int:
+        """The width of the edges' features; 0 if they have none."""
+        return 0 if self.graph.edge_features is None else self.graph.edge_features.width
+
     @cached_property
     def counted(self) -> Tensor:
         """The indices of the nodes that count."""
@@ -126,6 +131,7 @@ class Environment:
         times = {name: getattr(self, name) for name in ("time", "known_y", "further_y")}
         times = {name: part for name, part in times.items() if part is not None}
         edges = {"edge_index": self.graph.edge_index, "edge_weight": self.graph.weight}
+        edges |= {} if self.graph.edge_attr is None else {"edge_attr": self.graph.edge_attr}
         return Data(x=x, **edges, y=self.y, mask=self.mask, num_nodes=self.num_nodes, **times)
 
     def risk(self, output: Tensor) -> Tensor:
@@ -150,7 +156,8 @@ class Environment:
         """A digest of everything that training uses; equal digests mean equal environments."""
         digest = hashlib.blake2b(f"{self.name} {self.task} {self.x.shape}".encode(), digest_size=16)
         values = [self.x.value, self.x.pattern.col, self.x.pattern.rowptr] if isinstance(self.x, Sparse) else [self.x]
-        for tensor in (*values, self.graph.keys, self.graph.weight, self.mask, self.y, self.time, self.further_y):
+        edges = (self.graph.keys, self.graph.weight, self.graph.edge_attr)
+        for tensor in (*values, *edges, self.mask, self.y, self.time, self.further_y):
             if tensor is not None:
                 digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
@@ -230,6 +237,11 @@ def check_together(
                 f"{where}: environment {e.name!r} has {e.num_features} features and {first.name!r} has "
                 f"{first.num_features}; all need the same columns in the same order."
             )
+        if e.num_edge_features != first.num_edge_features:
+            raise GraphshiftError(
+                f"{where}: the edges of environment {e.name!r} have {e.num_edge_features} features (`edge_attr`) and "
+                f"those of {first.name!r} have {first.num_edge_features}; all need the same columns in the same order."
+            )
         if e.task != first.task:
             found = f"environment {e.name!r} has {e.task} and {first.name!r} has {first.task}"
             raise GraphshiftError(f"{where}: {found}; give all environments one task.")
@@ -281,13 +293,13 @@ def as_environment(
         return graph
     if isinstance(graph, Data):
         if not labelled:
-            weight = graph.edge_weight if "edge_weight" in graph else None
+            edges = {key: graph[key] for key in ("edge_index", "edge_weight", "edge_attr") if key in graph}
             mask = graph.mask if "mask" in graph else None
             usable = isinstance(mask, Tensor) and mask.dtype == torch.bool and bool(mask.any())
             # What is learned from the graph (a class prior) is learned from the nodes that are scored.
             kept = {"mask": mask} if usable else {}
             kept |= {"known_y": graph.known_y} if "known_y" in graph else {}
-            graph = Data(x=graph.x, edge_index=graph.edge_index, edge_weight=weight, **kept)
+            graph = Data(x=graph.x, **edges, **kept)
         return Environment(name, graph, task)
     raise GraphshiftError(
         f"expected an Environment or a torch_geometric.data.Data, found {type(graph).__name__}; wrap tensors as "

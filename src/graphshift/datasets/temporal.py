@@ -104,8 +104,9 @@ def _induced(graph: Graph, nodes: Tensor) -> Graph:
     # New numbers rise with the old ones, so the keys stay sorted and unique.
     keys = number[row[kept]] * count + number[col[kept]]
     weight = None if graph.weight is None else graph.weight[kept]
+    features = None if graph.edge_features is None else graph.edge_features.kept(kept)
     # A subgraph of a directed graph may happen to be undirected; saying directed is right all the same.
-    return Graph.from_keys(count, keys, weight, undirected=graph.undirected)
+    return Graph.from_keys(count, keys, weight, undirected=graph.undirected, edge_features=features)
 
 
 def _rows(x: Sparse, rows: Tensor) -> Sparse:

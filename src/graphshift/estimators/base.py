@@ -20,7 +20,7 @@ from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.hparams import hparam, hparams_of, refuse_renamed
 from graphshift.core.html import html_curve, html_details, html_table
-from graphshift.core.registry import Registry
+from graphshift.core.registry import REGISTRIES, Registry
 from graphshift.core.storage import write_json, write_tensors
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment, as_environments, check_together
@@ -58,6 +58,7 @@ class _Fitted:
 
     task_: Task
     n_features_in_: int
+    n_edge_features_: int = 0
     settings_: dict[str, Any]
     best_epoch_: int
     best_score_: float | None
@@ -99,6 +100,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         uses_backbone: whether the method trains a GNN; without one it has no epochs either.
         task_: what it predicts.
         settings_: every hyper-parameter of the fit by name, the dataset's defaults included.
+        n_features_in_, n_edge_features_: the features of a node, and those of an edge that the model uses.
         best_epoch_, best_score_: what selection chose, and its score; epoch 0 of a method without epochs.
         history_: one dict of numbers for each epoch.
         seconds_: spent in training and validation.
@@ -220,7 +222,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
                 "torch.set_default_dtype(torch.float32) first."
             )
         roles = _roles(train, val, tests, chosen.seed)
-        mention(label_remarks(roles.train, roles.val), where="fit")
+        mention([*label_remarks(roles.train, roles.val), *chosen._edge_remarks(roles.train)], where="fit")
         others = {name: _shared_rule(name).prepare(roles, device)[1] for name in also}
         training, selection = SELECTIONS[chosen.selection].prepare(roles, device)
         bars = [ProgressBar(self.label)] if progress else []
@@ -295,6 +297,19 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         return None if self.uses_edges else self.score(environment)
 
     @property
+    def takes_edge_features(self) -> bool:
+        """Whether the method can use features of edges, with the backbone that it has."""
+        return False
+
+    def _edge_remarks(self, training: Sequence[Environment]) -> list[str]:
+        if not training[0].num_edge_features or self.takes_edge_features:
+            return []
+        own = self.settings().get("backbone")
+        who = f"method {self.method}" if own is None else f"backbone {own!r}"
+        able = ", ".join(repr(name) for name, one in REGISTRIES["backbone"].items() if one.uses_edge_features)
+        return [f"edges have {training[0].num_edge_features} features, which {who} does not use; backbones {able} do"]
+
+    @property
     def uses_edges(self) -> bool:
         """Whether what the fitted model predicts depends on the edges."""
         return True
@@ -350,6 +365,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         write_tensors(folder / "weights.safetensors", self.arrays())
         note = {"format": FORMAT, "graphshift": __version__, "settings": self.settings_, **self._note()}
         note |= {"task": dataclasses.asdict(self.task_), "features": self.n_features_in_}
+        note |= {"edge_features": self.n_edge_features_} if self.n_edge_features_ else {}
         note |= {"best_epoch": self.best_epoch_, "best_score": self.best_score_, "seconds": self.seconds_}
         calibrations = {mode: found.to_json() for mode, found in self.calibrations_.items()}
         confidences = {mode: found.to_json() for mode, found in self.confidences_.items()}

@@ -31,11 +31,11 @@ class Ensemble(Predictor):
         self.members = list(members)
         for member in self.members:
             member._check_fitted()
-        shapes = {(member.task_, member.n_features_in_) for member in self.members}
+        shapes = {(member.task_, member.n_features_in_, member.n_edge_features_) for member in self.members}
         if len(shapes) > 1:
             message = "the members of an ensemble differ in task or number of features; they cannot be averaged."
             raise GraphshiftError(message)
-        ((self.task_, self.n_features_in_),) = shapes
+        ((self.task_, self.n_features_in_, self.n_edge_features_),) = shapes
         self.preparation_, self.confidences_ = self.members[0].preparation_, {}
 
     def calibrate(self, graphs: Graphs) -> None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from torch import Tensor, nn
 
-from graphshift.backbones import Backbone, make_backbone
+from graphshift.backbones import BACKBONES, Backbone, ModuleBackbone, make_backbone
 from graphshift.backbones.batchnorm import batch_norms, own_statistics
 from graphshift.core.devices import is_available, torch_device
 from graphshift.core.errors import GraphshiftError
@@ -88,10 +88,11 @@ class GNNEstimator(_FittedGNN, Estimator):
         """The method that trains this backbone with these hyper-parameters."""
         return self.method_class(backbone, self)
 
-    def new_backbone(self, features: int, task: Task) -> Backbone:
-        """The untrained network that the hyper-parameters ask for, for nodes with so many features."""
+    def new_backbone(self, features: int, task: Task, edge_features: int = 0) -> Backbone:
+        """The untrained network that the hyper-parameters ask for, for nodes and edges with so many features."""
         shape: dict[str, Any] = {n: getattr(self, n) for n in ("hidden_channels", "num_layers", "dropout")}
-        return make_backbone(self.backbone, features, task.out_channels, options=self.backbone_options, **shape)
+        shape |= {"options": self.backbone_options, "edge_channels": edge_features}
+        return make_backbone(self.backbone, features, task.out_channels, **shape)
 
     def arrays(self) -> dict[str, Tensor]:
         """The GNN's weights by name."""
@@ -99,7 +100,7 @@ class GNNEstimator(_FittedGNN, Estimator):
 
     def take_arrays(self, arrays: Mapping[str, Tensor], features: int, task: Task) -> None:
         """Becomes the model with these weights, on the device of its settings if that is there."""
-        network = self.new_backbone(features, task)
+        network = self.new_backbone(features, task, self.n_edge_features_)
         network.load_state_dict(dict(arrays))
         self.backbone_ = network.to(torch_device(self.device if is_available(self.device) else "cpu")).eval()
 
@@ -110,6 +111,14 @@ class GNNEstimator(_FittedGNN, Estimator):
     def score_edited(self, environment: Environment) -> float | None:
         """The score after the edits of edges that raise the model's risk most."""
         return self.score(adversarially_edited(self.backbone_, environment))
+
+    @property
+    def takes_edge_features(self) -> bool:
+        """Whether the backbone that is asked for does."""
+        if isinstance(self.backbone, str):
+            return BACKBONES.find(self.backbone).uses_edge_features
+        own = self.backbone
+        return (own if isinstance(own, Backbone) else ModuleBackbone(own, 1)).uses_edge_features
 
     @property
     def uses_edges(self) -> bool:
@@ -126,7 +135,8 @@ class GNNEstimator(_FittedGNN, Estimator):
     ) -> TrainingResult:
         device = chosen._training_device()
         with isolated(chosen.seed, device):
-            backbone = chosen.new_backbone(training[0].num_features, training[0].task).to(device)
+            widths = (training[0].num_features, training[0].task, training[0].num_edge_features)
+            backbone = chosen.new_backbone(*widths).to(device)
             method = chosen.make_method(backbone)
             identity = chosen.settings()
             if asked.run is not None:  # a run of other settings or other data must not be resumed
@@ -138,6 +148,7 @@ class GNNEstimator(_FittedGNN, Estimator):
             result = train(method, training, selection, identity=identity, **stopping, **how)
         backbone.load_state_dict(result.best.weights)
         self.backbone_ = backbone.eval()
+        self.n_edge_features_ = training[0].num_edge_features if backbone.uses_edge_features else 0
         return result
 
     def _plain_output(self, environment: Environment, parts: Sequence[str]) -> Tensor:

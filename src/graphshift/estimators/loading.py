@@ -51,6 +51,7 @@ def _load(folder: Path, backbone: nn.Module | None) -> Estimator:
     try:
         model = recorded_estimator(note["settings"], where=f"{folder / 'model.json'}: ")
         task, features = Task(**note["task"]), int(note["features"])
+        model.n_edge_features_ = int(note.get("edge_features", 0))
         model.best_epoch_, model.best_score_, model.seconds_ = (
             note[n] for n in ("best_epoch", "best_score", "seconds")
         )
@@ -110,7 +111,8 @@ def _note(path: Path) -> dict[str, Any]:
 def _check_shapes(path: Path, model: GNNEstimator, features: int, task: Task) -> None:
     """Refuses weights of other shapes than the note's before any memory is taken: a note can claim any size."""
     with torch.device("meta"):
-        expected = {name: tuple(t.shape) for name, t in model.new_backbone(features, task).state_dict().items()}
+        network = model.new_backbone(features, task, model.n_edge_features_)
+        expected = {name: tuple(t.shape) for name, t in network.state_dict().items()}
     found = {name: shape for name, (_, shape) in read_shapes(path).items()}
     for name in [*expected, *found]:
         if found.get(name) != expected.get(name):

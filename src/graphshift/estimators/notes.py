@@ -60,6 +60,7 @@ class ModelNote(_Note):
     own_backbone: str | None = None
     task: TaskNote
     features: int = Field(ge=1, le=2**31)
+    edge_features: int = Field(0, ge=0, le=2**31)
     best_epoch: int = Field(ge=0)
     best_score: float | None
     seconds: float = Field(ge=0)

@@ -37,6 +37,7 @@ class Predictor(ABC):
     Attributes:
         task_: what is predicted.
         n_features_in_: the width of ``x``.
+        n_edge_features_: the width of ``edge_attr``, if the model uses it; else 0.
         preparation_: how raw tables become graphs, if the model was fitted on tables; else None.
         confidences_: what validation graphs said of the probabilities, by adaptation: ``""`` for none, ``"norm"``.
             Empty without validation graphs and in regression.
@@ -44,6 +45,7 @@ class Predictor(ABC):
 
     task_: Task
     n_features_in_: int
+    n_edge_features_: int = 0
     preparation_: Preparation | None = None
     confidences_: dict[str, Confidence]
 
@@ -262,6 +264,12 @@ class Predictor(ABC):
             raise GraphshiftError(
                 f"environment {environment.name!r} has {environment.num_features} features and the model was "
                 f"trained with {self.n_features_in_}; give the same columns in the same order."
+            )
+        if self.n_edge_features_ not in (0, environment.num_edge_features):
+            raise GraphshiftError(
+                f"the edges of environment {environment.name!r} have {environment.num_edge_features} features "
+                f"(`edge_attr`) and the model was trained with {self.n_edge_features_}; give the same columns in the "
+                "same order."
             )
 
     def _each(

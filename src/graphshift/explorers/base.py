@@ -141,6 +141,11 @@ class View:
         """The weights of the edited graph's edges; None if it has none."""
         return self.graph.weight
 
+    @property
+    def edge_attr(self) -> Tensor | None:
+        """The features of the edited graph's edges; None if it has none."""
+        return self.graph.edge_attr
+
 
 class Explorer(BaseTransform):
     """The paper's context generator: makes views of one environment and learns which of them raise the variance.
@@ -221,17 +226,20 @@ class Explorer(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         """A copy of the data with edited edges: the explorer as a PyG transform."""
-        others = [k for k in data.keys() if data.is_edge_attr(k) and k not in ("edge_index", "edge_weight")]  # noqa: SIM118
+        known = ("edge_index", "edge_weight", "edge_attr")
+        others = [k for k in data.keys() if data.is_edge_attr(k) and k not in known]  # noqa: SIM118
         if others:
             raise GraphshiftError(
                 f"the data have {', '.join(others)} for each edge, and added edges have none; drop them first, or keep "
-                "one number for each edge as `edge_weight`."
+                "them as `edge_weight` (one number for each edge) or `edge_attr`."
             )
         view = self.propose(data)
         result = data.clone()
         result.edge_index = view.edge_index
         if view.edge_weight is not None:
             result.edge_weight = view.edge_weight
+        if view.edge_attr is not None:
+            result.edge_attr = view.edge_attr
         return result
 
 

@@ -160,7 +160,7 @@ def _by_weights(graph: Graph, risk: SharedRisk, each: int, seed: int, both: bool
     weight = torch.ones(wider.num_edges) if wider.weight is None else wider.weight.clone()
     weight[torch.searchsorted(keys, fresh)] = 0.0
     weight.requires_grad_()
-    value = risk(Graph(wider.pattern, weight, undirected=both))
+    value = risk(wider.weighted(weight, undirected=both))
     gradient = torch.autograd.grad(value, weight, allow_unused=True)[0] if value.requires_grad else None
     if gradient is None:
         raise GraphshiftError(

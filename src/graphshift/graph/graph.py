@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -10,7 +11,9 @@ from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.graph import kernels
+from graphshift.graph.edge_features import EdgeFeatures
 from graphshift.graph.keys import are_sorted, keys_of, reverse
+from graphshift.graph.parts import Parts
 from graphshift.graph.sparse import Pattern, Sparse
 
 
@@ -42,14 +45,35 @@ class Graph:
         pattern: where the entries are, ``[nodes, nodes]``; the columns of a row in any order.
         weight: one positive weight for each entry, in the order of the pattern; None for ones.
         undirected: promises that (n, m) is there whenever (m, n) is, with the same weight.
+        edge_features: of the entries, in the order of the pattern; None for none. The two directions of an edge may
+            differ in them.
+        parts: the graphs that this one is the disjoint union of; None for a single one. No entry joins two of them.
     """
 
-    def __init__(self, pattern: Pattern, weight: Tensor | None = None, *, undirected: bool) -> None:
+    def __init__(
+        self,
+        pattern: Pattern,
+        weight: Tensor | None = None,
+        *,
+        undirected: bool,
+        edge_features: EdgeFeatures | None = None,
+        parts: Parts | None = None,
+    ) -> None:
         self.pattern, self.weight, self.undirected = pattern, weight, undirected
+        self.edge_features, self.parts = edge_features, parts
 
     @classmethod
-    def from_keys(cls, num_nodes: int, keys: Tensor, weight: Tensor | None = None, *, undirected: bool) -> Graph:
-        """Takes the keys ``row * num_nodes + column`` of the entries, sorted and unique, int64; weights in their order.
+    def from_keys(
+        cls,
+        num_nodes: int,
+        keys: Tensor,
+        weight: Tensor | None = None,
+        *,
+        undirected: bool,
+        edge_features: EdgeFeatures | None = None,
+        parts: Parts | None = None,
+    ) -> Graph:
+        """Takes the keys ``row * num_nodes + column`` of the entries, sorted and unique, int64; the rest in their order.
 
         >>> Graph.from_keys(3, torch.tensor([1, 3]), undirected=True).edge_index
         tensor([[1, 0],
@@ -57,11 +81,18 @@ class Graph:
         """
         rowptr = torch.searchsorted(keys, torch.arange(num_nodes + 1, device=keys.device) * num_nodes)
         pattern = Pattern(rowptr, keys % num_nodes if num_nodes else keys, (num_nodes, num_nodes))
-        return cls(pattern, weight, undirected=undirected)
+        return cls(pattern, weight, undirected=undirected, edge_features=edge_features, parts=parts)
 
     @classmethod
     def from_edge_index(
-        cls, edge_index: Tensor, num_nodes: int, weight: Tensor | None = None, *, undirected: bool | None = None
+        cls,
+        edge_index: Tensor,
+        num_nodes: int,
+        weight: Tensor | None = None,
+        *,
+        undirected: bool | None = None,
+        edge_attr: Tensor | None = None,
+        parts: Parts | None = None,
     ) -> Graph:
         """Sorts PyG's ``edge_index`` (source, target) into a graph. Edges must be unique and without self-loops.
 
@@ -70,10 +101,11 @@ class Graph:
         source, target = edge_index
         keys, order = torch.sort(target * num_nodes + source)
         weight = None if weight is None else weight[order]
+        features = None if edge_attr is None else EdgeFeatures.of(edge_attr[order])
         if undirected is None:
             backward, order = torch.sort(reverse(keys, num_nodes))
             undirected = torch.equal(keys, backward) and (weight is None or torch.equal(weight, weight[order]))
-        return cls.from_keys(num_nodes, keys, weight, undirected=undirected)
+        return cls.from_keys(num_nodes, keys, weight, undirected=undirected, edge_features=features, parts=parts)
 
     @property
     def num_nodes(self) -> int:
@@ -108,6 +140,11 @@ class Graph:
     def edge_index(self) -> Tensor:
         """PyG's ``edge_index``: sources above targets, ``[2, num_edges]``."""
         return torch.stack([self.pattern.col.long(), self.pattern.row.long()])
+
+    @property
+    def edge_attr(self) -> Tensor | None:
+        """PyG's ``edge_attr``: the features of every entry, ``[num_edges, width]``; None if there are none."""
+        return None if self.edge_features is None else self.edge_features.attr
 
     @cached_property
     def adjacency(self) -> Sparse:
@@ -151,8 +188,11 @@ class Graph:
     def flip_lists(self, first: Tensor, columns: Tensor, *, directed: bool = False) -> Graph:
         """:meth:`flip_rows` where row n flips the pairs with ``columns[first[n] : first[n + 1]]``; both int32."""
         both, pattern = self.undirected and not directed, self.pattern
-        graph = (pattern.rowptr, pattern.col, self.weight)
-        return self._with(kernels.edit(*graph, first, columns, new_weight=self.new_weight, both=both), undirected=both)
+
+        def edit(weight: Tensor | None, new: Tensor | float) -> kernels.CSR:
+            return kernels.edit(pattern.rowptr, pattern.col, weight, first, columns, new_weight=new, both=both)
+
+        return self._edited(edit, undirected=both)
 
     def flip(self, flips: Tensor, *, undirected: bool | None = None) -> Graph:
         """A + B ∘ (complement(A) − A): the graph with the given entries flipped, in O(edges + flips log edges).
@@ -170,19 +210,61 @@ class Graph:
                 "both (gs.explorers.apply_actions does), or say undirected=False."
             )
         pattern = self.pattern
-        edited = kernels.flip(pattern.rowptr, pattern.col, self.weight, flips, new_weight=self.new_weight)
-        return self._with(edited, undirected=self.undirected if undirected is None else undirected)
 
-    def _with(self, edited: tuple[Tensor, Tensor, Tensor | None], *, undirected: bool) -> Graph:
-        rowptr, col, weight = edited
-        return Graph(Pattern(rowptr, col, self.pattern.shape), weight, undirected=undirected)
+        def edit(weight: Tensor | None, new: Tensor | float) -> kernels.CSR:
+            return kernels.flip(pattern.rowptr, pattern.col, weight, flips, new_weight=new)
+
+        return self._edited(edit, undirected=self.undirected if undirected is None else undirected)
+
+    def _edited(self, edit: Callable[[Tensor | None, Tensor | float], kernels.CSR], *, undirected: bool) -> Graph:
+        """The graph that a kernel makes of weights and the weight of new entries; edge features follow their entries."""
+        weight, features = self.weight, self.edge_features
+        if features is None:
+            rowptr, col, weight = edit(weight, self.new_weight)
+            return self._with(Pattern(rowptr, col, self.pattern.shape), weight, undirected=undirected)
+        # Kernels copy weights and compute nothing with them. So the bits of the entries' numbers, from 1, can go in
+        # their place; those of a new entry are 0.
+        whole, single = (torch.int32, torch.float32) if self.num_edges < 2**31 - 1 else (torch.int64, torch.float64)
+        number = torch.arange(1, self.num_edges + 1, dtype=whole, device=self.device)
+        rowptr, col, bits = edit(number.view(single), 0.0)
+        assert bits is not None
+        place = bits.view(whole).long() - 1
+        if weight is not None:
+            fresh = torch.as_tensor(self.new_weight, dtype=weight.dtype, device=self.device)
+            weight = torch.where(place < 0, fresh, torch.cat([weight, weight.new_zeros(1)])[place])
+        pattern = Pattern(rowptr, col, self.pattern.shape)
+        moved = features.edited(place, pattern.row, pattern.col)
+        return self._with(pattern, weight, undirected=undirected, edge_features=moved)
+
+    def _with(
+        self,
+        pattern: Pattern,
+        weight: Tensor | None,
+        *,
+        undirected: bool,
+        edge_features: EdgeFeatures | None = None,
+    ) -> Graph:
+        return Graph(pattern, weight, undirected=undirected, edge_features=edge_features, parts=self.parts)
+
+    def weighted(self, weight: Tensor, *, undirected: bool) -> Graph:
+        """The same entries with other weights."""
+        return self._with(self.pattern, weight, undirected=undirected, edge_features=self.edge_features)
+
+    def filled(self, fill: str) -> Graph:
+        """The same graph, whose added edges have other features (:class:`EdgeFeatures`); itself if it has none."""
+        features = None if self.edge_features is None else self.edge_features.filled(fill)
+        if features is self.edge_features:
+            return self
+        return self._with(self.pattern, self.weight, undirected=self.undirected, edge_features=features)
 
     def to(self, device: torch.device) -> Graph:
         """The same graph on another device."""
         if device == self.device:
             return self
         weight = None if self.weight is None else self.weight.to(device)
-        return Graph(self.pattern.to(device), weight, undirected=self.undirected)
+        features = None if self.edge_features is None else self.edge_features.to(device)
+        parts = None if self.parts is None else self.parts.to(device)
+        return Graph(self.pattern.to(device), weight, undirected=self.undirected, edge_features=features, parts=parts)
 
     def __repr__(self) -> str:
         kind = "undirected" if self.undirected else "directed"

@@ -122,6 +122,7 @@ class Blend(Estimator):
             raise ValueError(f"array {unknown[0]!r} belongs to none of the {len(members)} members")
         for i, member in enumerate(members, start=1):
             own = _own(arrays, i)
+            member.n_edge_features_ = self.n_edge_features_ if member.takes_edge_features else 0
             if isinstance(member, GNNEstimator):
                 _check_shapes(own, member, features, task)
             try:
@@ -139,6 +140,11 @@ class Blend(Estimator):
             if isinstance(member, GNNEstimator):
                 member.take(Choice(choice.epoch, choice.score, _own(choice.weights, i)))
             member.confidences_ = _confidences(choice.weights, i, _modes(member))
+
+    @property
+    def takes_edge_features(self) -> bool:
+        """Whether a member does."""
+        return any(member.takes_edge_features for member in self.new_members())
 
     @property
     def uses_edges(self) -> bool:
@@ -186,6 +192,7 @@ class Blend(Estimator):
             for i, member in enumerate(members, start=1):
                 _fit_member(member, i, training, selection, asked, shown=shown)
             self.members_, self.task_, self.n_features_in_ = members, task, training[0].num_features
+            self.n_edge_features_ = max(member.n_edge_features_ for member in members)
             started = time.perf_counter()
             best = Choice(0, self._score(chosen.selection, selection), {})
             also = self._further(asked)
@@ -306,7 +313,8 @@ def _confidences(arrays: Mapping[str, Tensor], number: int, modes: Sequence[str]
 def _check_shapes(arrays: Mapping[str, Tensor], member: GNNEstimator, features: int, task: Task) -> None:
     """Refuses weights of other shapes than the settings' before any memory is taken: settings can claim any size."""
     with torch.device("meta"):
-        expected = {name: list(t.shape) for name, t in member.new_backbone(features, task).state_dict().items()}
+        network = member.new_backbone(features, task, member.n_edge_features_)
+        expected = {name: list(t.shape) for name, t in network.state_dict().items()}
     for name in [*expected, *arrays]:
         found = list(arrays[name].shape) if name in arrays else None
         if found != expected.get(name):

@@ -218,7 +218,7 @@ class EERMMethod(Method):
             if environment in self._met:
                 continue
             # Explorers work on the CPU, where their 64-bit keys are at home; views move to the backbone's device.
-            home = environment.graph.to(torch.device("cpu"))
+            home = environment.graph.to(torch.device("cpu")).filled(self.hparams.new_edge_features)
             if self.hparams.low_memory:
                 home.forget()
             row = [self.make_explorer(self._count, k) for k in range(self.hparams.views)]
@@ -360,6 +360,8 @@ class EERM(GNNEstimator):
         reset_explorers: forget what the explorers learned at every epoch, as the authors' code does on Cora, Photo and
             Arxiv. Algorithm 1 never resets.
         directed_edits: flip one direction of an undirected edge, as in the paper's formula.
+        new_edge_features: what an added edge has as features, where edges have some: ``"draw"`` (those of an edge of the
+            graph, drawn once for each pair), ``"mean"`` or ``"zeros"``.
         low_memory: process one view at a time, with a second forward pass, and let deep backbones compute blocks of
             layers twice. The gradient is the same.
 
@@ -396,6 +398,9 @@ class EERM(GNNEstimator):
     credit: Literal["shared", "difference"] = hparam("shared", needs="learns", help="reward of an explorer")
     reset_explorers: bool = hparam(False, needs="learns", help="forget what explorers learned at every epoch")
     directed_edits: bool = hparam(False, needs="edits_edges", help="flip one direction of an undirected edge")
+    new_edge_features: Literal["draw", "mean", "zeros"] = hparam(
+        "draw", needs="edits_edges", help="features of an added edge, if edges have some: of a drawn edge, or their mean"
+    )
     low_memory: bool = hparam(False, help="process one view at a time, with a second forward pass")
 
     def make_explorer(self, m: int, k: int) -> Explorer:

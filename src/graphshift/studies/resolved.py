@@ -182,7 +182,8 @@ def _check_arm(plan: ResolvedPlan, arm: Arm, data: ShiftDataset) -> None:
 def _check_parts(estimator: GNNEstimator, data: ShiftDataset) -> None:
     """The options of backbone and explorer fit, and the two fit together, or they say so."""
     with isolated(0, torch.device("cpu")):
-        backbone = estimator.new_backbone(data.train[0].num_features, data.task)
+        first = data.train[0]
+        backbone = estimator.new_backbone(first.num_features, data.task, first.num_edge_features)
         if isinstance(estimator, EERM):
             estimator.make_explorer(0, 0)
     explorer = getattr(estimator, "explorer", None)
@@ -231,6 +232,9 @@ def _sums(environment: Environment) -> list[float]:
     keys = graph.keys.cpu()
     edges = nodes[keys // environment.num_nodes] * nodes.flip(0)[keys % environment.num_nodes]
     edges = edges if graph.weight is None else edges * graph.weight.detach().cpu().double()
+    if graph.edge_attr is not None:
+        attr = graph.edge_attr.detach().cpu().double()
+        edges = edges + edges * ((2 * attr.abs() + attr) * _weights(attr.shape[1])).sum(dim=1)
     # Both signs count upwards, so nothing cancels and the sums can be compared by their relative difference.
     found = [((2 * value.abs() + value) * weight).sum(), edges.sum(), ((2 * labels.abs() + labels) * nodes).sum()]
     return [float(f"{float(one):.9g}") for one in found]

@@ -193,7 +193,7 @@ def adversarially_edited(backbone: Backbone, environment: Environment, seed: int
         view = explorer.propose(environment.graph, SharedRisk(risk))
     except GraphshiftError as error:  # no gradient in the edges
         graph = environment.graph
-        without = Graph.from_keys(graph.num_nodes, graph.keys[:0], undirected=graph.undirected)
+        without = graph.flip(graph.keys)
         with torch.no_grad():
             here, there = (backbone.propagate(stem, one.to(stem.device)) for one in (graph, without))
         if torch.allclose(here, there):  # since they do nothing

@@ -112,7 +112,8 @@ def _network(data: ShiftDataset, settings: GNNEstimator) -> tuple[Backbone, str]
     own = settings.backbone
     if isinstance(own, str):
         with torch.device("meta"):
-            return settings.new_backbone(data.train[0].num_features, data.task), ""
+            first = data.train[0]
+            return settings.new_backbone(first.num_features, data.task, first.num_edge_features), ""
     unknown = f"backbone {type(own).__name__!r} is your own: what it keeps is a rule of thumb"
     return (own if isinstance(own, Backbone) else ModuleBackbone(own, data.task.out_channels)), unknown
 

@@ -16,11 +16,12 @@ from graphshift.graph.kernels.checks import check_rows, check_shape
 from graphshift.graph.sparse import Sparse
 
 
-def attend(graph: Graph, h: Tensor, source: Tensor, target: Tensor) -> Tensor:
+def attend(graph: Graph, h: Tensor, source: Tensor, target: Tensor, along: Tensor | None = None) -> Tensor:
     """Σ_u α_vu h_u over v and its neighbours u, α_vu ∝ w_vu exp(LeakyReLU(source_u + target_v)); differentiable.
 
     ``h`` and the result are ``[nodes, heads, width]``, ``source`` and ``target`` ``[nodes, heads]``. The gradient of
-    the graph's weights w comes from the torch version alone.
+    the graph's weights w comes from the torch version alone. So do scores of edges, ``along``, ``[entries, heads]``,
+    which are added inside LeakyReLU; a node's own is the mean of those that it receives, 0 without any.
     """
     if isinstance(graph, EdgeList):  # of a model that is exported
         return graph.attend(h, source, target)
@@ -31,10 +32,10 @@ def attend(graph: Graph, h: Tensor, source: Tensor, target: Tensor) -> Tensor:
     for scores in (source, target):
         check_shape(scores, nodes, h.shape[1], what="attention's scores")
     floats = (h.detach(), source.detach(), target.detach(), graph.weight)
-    if native.fits(*floats, pattern.col, count=nodes):
+    if along is None and native.fits(*floats, pattern.col, count=nodes):
         mixed: Tensor = _Attention.apply(h.contiguous(), source.contiguous(), target.contiguous(), graph)
         return mixed
-    return _attend_in_torch(graph, h, source, target)
+    return _attend_in_torch(graph, h, source, target, along)
 
 
 class _Attention(torch.autograd.Function):
@@ -66,10 +67,17 @@ class _Attention(torch.autograd.Function):
         return d_h, d_source, d_target, None
 
 
-def _attend_in_torch(graph: Graph, h: Tensor, source: Tensor, target: Tensor) -> Tensor:
+def _attend_in_torch(
+    graph: Graph, h: Tensor, source: Tensor, target: Tensor, of_edges: Tensor | None = None
+) -> Tensor:
     pattern = graph.pattern
-    along = F.leaky_relu(source[pattern.col] + target[pattern.row], 0.2)  # [edges, heads]
-    alone = F.leaky_relu(source + target, 0.2)  # the self-loop
+    along, alone = source[pattern.col] + target[pattern.row], source + target  # [edges, heads]; the self-loop
+    if of_edges is not None:
+        check_shape(of_edges, pattern.col.numel(), h.shape[1], what="attention's scores of edges")
+        along = along + of_edges
+        received = torch.zeros_like(alone).index_add(0, pattern.row, of_edges)
+        alone = alone + received / pattern.rowptr.diff().clamp(min=1).unsqueeze(1)
+    along, alone = F.leaky_relu(along, 0.2), F.leaky_relu(alone, 0.2)
     with torch.no_grad():  # softmax does not change when a row's maximum is taken off; exp then cannot overflow
         receiver = pattern.row.long().unsqueeze(1).expand_as(along)
         top = alone.scatter_reduce(0, receiver, along, "amax")
