@@ -94,6 +94,16 @@ def mlp(model: Any, x: Tensor, a: Tensor) -> Tensor:
     return h
 
 
+def gine(model: Any, x: Tensor, a: Tensor) -> Tensor:
+    h = x @ model.enter.weight.t() + model.enter.bias
+    for layer, norm in zip(model.layers, model.norms, strict=True):
+        total = (1 + layer.eps) * h + a @ torch.relu(h)
+        total = torch.relu(total @ layer.first.weight.t() + layer.first.bias)
+        h = torch.relu(batch_norm(norm, total @ layer.second.weight.t() + layer.second.bias, model.training))
+        h = F.dropout(h, model.dropout, model.training)
+    return h @ model.leave.weight.t() + model.leave.bias
+
+
 def gprgnn(model: Any, x: Tensor, a: Tensor) -> Tensor:
     h = mlp(model.mlp, x, a)
     return sum(gamma * torch.matrix_power(dense_normalised(a), k) @ h for k, gamma in enumerate(model.gamma))
@@ -113,6 +123,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Reference]] = {
     "gprgnn": ("gprgnn", {"hops": 4}, gprgnn),
     "sgc": ("sgc", {}, sgc),
     "mlp": ("mlp", {}, mlp),
+    "gine": ("gine", {}, gine),
 }
 
 

@@ -84,7 +84,7 @@ class GAT(Layered):
         super().__init__(layers, dropout, activation=nn.ELU(inplace=True))
 
     def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
-        """Attention keeps little in C; in torch, which gradients of edge weights and edge features need, for every entry."""
+        """Attention keeps little in C; in torch (gradients of edge weights, edge features) numbers for every entry."""
         of_edges = any(isinstance(layer, GATConvolution) and layer.edge_channels for layer in self.layers)
         in_torch = edge_gradient or of_edges or not kernels.available()
         layers = [layer for layer in self.layers if isinstance(layer, GATConvolution)]

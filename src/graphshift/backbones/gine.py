@@ -23,14 +23,14 @@ class GINEConvolution(nn.Module):
 
     def forward(self, h: Tensor, graph: Graph) -> Tensor:
         """The layer."""
-        pattern, features = graph.pattern, graph.edge_features
-        message = h[pattern.col]
+        (receiver, sender, weight), features = graph.entries, graph.edge_features
+        message = h[sender]
         if self.edges is not None and features is not None:
             message = message + self.edges(features.values)[features.index]  # each row of the table once
         message = F.relu(message)
-        if graph.weight is not None:
-            message = message * graph.weight.unsqueeze(1)
-        total = torch.zeros_like(h).index_add(0, pattern.row, message)
+        if weight is not None:
+            message = message * weight.unsqueeze(1)
+        total = torch.zeros_like(h).index_add(0, receiver, message)
         return self.second(F.relu(self.first((1 + self.eps) * h + total)))
 
 

@@ -28,8 +28,9 @@ class Environment:
         data: a PyG ``Data`` with ``x`` (``[nodes, features]``, dense or ``torch.sparse``, floating), ``edge_index``
             (``[2, edges]``, int64) and, unless only predictions are wanted, ``y`` (``[nodes]``: int64 classes or
             floating values). Optional: ``edge_weight`` (``[edges]``, positive); ``edge_attr`` (``[edges]`` or
-            ``[edges, any]``, floating), features of edges; ``mask`` (``[nodes]``, bool), the nodes that count in the loss and the score, by default all; ``time`` (``[nodes]``), when each node appeared, for
-            methods that group nodes by it; ``known_y`` (``[nodes]``), the labels of training nodes in this graph (-1 or
+            ``[edges, any]``, floating), features of edges; ``mask`` (``[nodes]``, bool), the nodes that count in the
+            loss and the score, by default all; ``time`` (``[nodes]``), when each node appeared, for methods that group
+            nodes by it; ``known_y`` (``[nodes]``), the labels of training nodes in this graph (-1 or
             NaN for others), for methods that spread them; ``further_y`` (``[nodes, k]``, int64), the further classes of
             nodes that have several, -1 where there is none. Labels outside the mask are never used.
         task: what is predicted. Default: inferred from ``y``, see :func:`infer_task`.

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.storage import write_text
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
+from graphshift.graph.graph import Graph
+from graphshift.graph.keys import reverse
 from graphshift.graph.sparse import Sparse
 
 _CHUNK = 1000  # rows
@@ -39,7 +42,8 @@ def export_tables(data: ShiftDataset, folder: Path, advance: Callable[[int], Non
     ``nodes.csv`` has the columns ``id`` (environment and node, as ``DE:17``), ``environment``, ``role``, ``node``,
     ``label`` (in the user's own words or units where they are known; empty where the node does not count), ``counted``
     (0 or 1) and the features ``x0``, ``x1``, …, prepared; ``edges.csv`` has ``source`` and ``target``, ids both, and
-    ``weight`` if the graphs are weighted. An undirected edge has one row, unless another environment is directed.
+    ``weight`` if the graphs are weighted, and features of edges ``e0``, ``e1``, … if they have some. An undirected edge
+    has one row, unless another environment is directed.
     ``dataset.toml`` names these columns as :func:`~graphshift.datasets.own.from_tables` wants them.
 
     Args:
@@ -83,17 +87,19 @@ def _write_nodes(data: ShiftDataset, file: TextIO, advance: Callable[[int], None
 def _write_edges(data: ShiftDataset, file: TextIO, advance: Callable[[int], None]) -> None:
     writer = csv.writer(file, lineterminator="\n")
     weighted = _weighted(data)
-    writer.writerow(["source", "target", *(["weight"] if weighted else [])])
+    writer.writerow(["source", "target", *(["weight"] if weighted else []), *_edge_feature_names(data)])
     for e in _everyone(data):
         source, target = e.graph.edge_index.numpy()
         weight = np.ones(source.size, dtype=np.float32) if e.graph.weight is None else e.graph.weight.numpy()
+        attr = np.empty((source.size, 0), np.float32) if e.graph.edge_attr is None else e.graph.edge_attr.numpy()
         if _undirected(data):
             once = source < target
-            source, target, weight = source[once], target[once], weight[once]
+            source, target, weight, attr = source[once], target[once], weight[once], attr[once]
         for first in range(0, source.size, _CHUNK):
             part = slice(first, first + _CHUNK)
             ends = ([f"{e.name}:{node}" for node in side[part].tolist()] for side in (source, target))
             columns: list[Sequence[str]] = [*ends, *([_texts(weight[part]).tolist()] if weighted else [])]
+            columns += [_texts(column[part]).tolist() for column in attr.T]
             writer.writerows(zip(*columns, strict=True))
             advance(len(columns[0]))
 
@@ -138,8 +144,20 @@ def _feature_names(data: ShiftDataset) -> list[str]:
     return [f"x{i}" for i in range(data.train[0].num_features)]
 
 
+def _edge_feature_names(data: ShiftDataset) -> list[str]:
+    return [f"e{i}" for i in range(data.train[0].num_edge_features)]
+
+
 def _undirected(data: ShiftDataset) -> bool:
-    return all(e.graph.undirected for e in _everyone(data))
+    """Whether one row can stand for both directions everywhere."""
+    return all(e.graph.undirected and _same_both_ways(e.graph) for e in _everyone(data))
+
+
+def _same_both_ways(graph: Graph) -> bool:
+    """Whether the features of an undirected graph's edges are those of their reverses."""
+    if graph.edge_attr is None:
+        return True
+    return torch.equal(graph.edge_attr, graph.edge_attr[torch.sort(reverse(graph.keys, graph.num_nodes)).indices])
 
 
 def _weighted(data: ShiftDataset) -> bool:
@@ -157,6 +175,7 @@ def _toml(data: ShiftDataset) -> str:
     options |= {role: names for role, names in named.items() if names or role != "unlabelled"}
     options |= {"task": data.task.kind, "metric": data.task.metric, "undirected": _undirected(data)}
     options |= {**({"weight": "weight"} if _weighted(data) else {}), "features": _feature_names(data)}
+    options |= {"edge_features": _edge_feature_names(data)} if data.train[0].num_edge_features else {}
     if data.task.kind == "binary":
         options["positive"] = data.class_names[1]
     options |= {"scale": "none", "structure": False}  # the features are prepared already

@@ -61,6 +61,7 @@ def from_tables(
     source: str = "source",
     target: str = "target",
     weight: str | None = None,
+    edge_features: Sequence[str] = (),
     unknown_ids: str = "error",
     missing: Sequence[str] = (),
     separator: str = ",",
@@ -122,6 +123,9 @@ def from_tables(
         undirected: whether an edge goes both ways.
         source, target: columns of the edges' ends.
         weight: column of the edges' weights, above 0.
+        edge_features: columns of the edge table that become features of edges, as columns of nodes do; what is learned
+            for it (scales, words) is learned from the edges inside training. If the table names an edge several times,
+            or undirected in both directions, the first row counts for all, as for weights.
         unknown_ids: ``"error"``, or ``"drop"`` to leave out edges whose ends are not among the nodes.
         missing: words that mean missing beside an empty field, such as ``["unknown"]``.
         separator: between the fields of a CSV. Where it does not split the header and another one does, that is taken.
@@ -168,7 +172,7 @@ def from_pyg(
     Nodes whose class is below 0 or whose value is NaN are unlabelled: they stay in the graph and do not count.
 
     Args:
-        data: with ``x``, ``edge_index``, ``y`` and, if need be, ``edge_weight``.
+        data: with ``x``, ``edge_index``, ``y`` and, if need be, ``edge_weight`` and ``edge_attr``.
         train_mask, val_mask, test_mask, target_mask: attributes of ``data``, bool ``[nodes]``. All but the first may be
             absent. The nodes of ``target_mask`` are to be predicted; their labels are not read.
         domain: attribute of ``data``, ``[nodes]``: the domain of each node.
@@ -217,6 +221,7 @@ def from_networkx(
     features: Sequence[str] | None = None,
     label: str = "label",
     weight: str | None = None,
+    edge_features: Sequence[str] = (),
     id: str = "node",
     **options: Any,
 ) -> ShiftDataset:
@@ -227,6 +232,7 @@ def from_networkx(
         features: node attributes to learn from; None takes all that have no other role.
         label: the node attribute that is predicted.
         weight: the edge attribute that is the edges' weight.
+        edge_features: edge attributes that are features of edges.
         id: what to call the nodes themselves in messages and in tables of predictions.
         options: ``environments`` or ``time``, both node attributes, and what goes with them, ``task``, ``metric`` and
             the other options of :func:`from_tables`.
@@ -237,16 +243,18 @@ def from_networkx(
         if option in options:
             raise GraphshiftError(f"from_networkx has no option {option!r}: the graph itself says it.")
     found = {"features": features, "label": label, "weight": weight, "undirected": not graph.is_directed(), "id": id}
+    found |= {"edge_features": edge_features}
     checked = checked_options({**options, **found})
     nodes = pd.DataFrame.from_records([attributes for _, attributes in graph.nodes(data=True)])
     if id in nodes.columns:
         raise GraphshiftError(f"from_networkx: nodes have an attribute {id!r}; call the nodes otherwise by option id.")
     nodes[id] = pd.Series(list(graph.nodes), dtype=object)
-    ends = list(graph.edges(data=weight)) if weight else list(graph.edges())
+    wanted = [*([weight] if weight else []), *checked.edge_features]
+    ends = list(graph.edges(data=True)) if wanted else [(*edge[:2], {}) for edge in graph.edges()]
     sides = {name: pd.Series([edge[i] for edge in ends], dtype=object) for i, name in enumerate(("source", "target"))}
     edges = pd.DataFrame(sides)
-    if weight:
-        edges[weight] = [edge[2] for edge in ends]
+    for name in wanted:
+        edges[name] = [edge[2].get(name) for edge in ends]
     return dataset_from_tables(nodes, edges, checked)
 
 

@@ -165,6 +165,11 @@ def _backbone_of(model: Predictor) -> nn.Module:
         raise GraphshiftError(
             f"export: {name} is not a GNN and has no ONNX or torch form here; `graphshift serve` serves it as it is."
         )
+    if model.n_edge_features_:
+        raise GraphshiftError(
+            f"export: the model uses {model.n_edge_features_} features of edges, which an exported one cannot take; "
+            "`graphshift serve` serves it as it is."
+        )
     return copy.deepcopy(model.backbone_).cpu()
 
 

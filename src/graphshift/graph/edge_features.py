@@ -88,4 +88,3 @@ class EdgeFeatures:
     def to(self, device: torch.device) -> EdgeFeatures:
         """The same on another device."""
         return replace(self, values=self.values.to(device), index=self.index.to(device))
-

@@ -29,6 +29,7 @@ class EdgeList(Graph):
         loops = self.source == self.target
         ones = torch.ones_like(self.source, dtype=torch.float32) if weight is None else weight
         self._weight = ones.masked_fill(loops, 0.0)
+        self.edge_features, self.parts = None, None
 
     @property
     def num_nodes(self) -> Any:
@@ -39,6 +40,11 @@ class EdgeList(Graph):
     def edge_index(self) -> Tensor:
         """As it was given."""
         return self._edge_index
+
+    @property
+    def entries(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The receiver, the sender and the weight of every edge; self-loops weigh 0."""
+        return self.target, self.source, self._weight
 
     @cached_property
     def adjacency(self) -> Any:

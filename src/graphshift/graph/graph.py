@@ -73,7 +73,7 @@ class Graph:
         edge_features: EdgeFeatures | None = None,
         parts: Parts | None = None,
     ) -> Graph:
-        """Takes the keys ``row * num_nodes + column`` of the entries, sorted and unique, int64; the rest in their order.
+        """Takes the keys ``row * num_nodes + column`` of the entries, sorted and unique; the rest in their order.
 
         >>> Graph.from_keys(3, torch.tensor([1, 3]), undirected=True).edge_index
         tensor([[1, 0],
@@ -146,6 +146,11 @@ class Graph:
         """PyG's ``edge_attr``: the features of every entry, ``[num_edges, width]``; None if there are none."""
         return None if self.edge_features is None else self.edge_features.attr
 
+    @property
+    def entries(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The receiver, the sender and the weight of every entry; None for weights of 1."""
+        return self.pattern.row, self.pattern.col, self.weight
+
     @cached_property
     def adjacency(self) -> Sparse:
         """The adjacency matrix A, weights as values."""
@@ -217,7 +222,7 @@ class Graph:
         return self._edited(edit, undirected=self.undirected if undirected is None else undirected)
 
     def _edited(self, edit: Callable[[Tensor | None, Tensor | float], kernels.CSR], *, undirected: bool) -> Graph:
-        """The graph that a kernel makes of weights and the weight of new entries; edge features follow their entries."""
+        """The graph that a kernel makes of weights and the weight of new entries; edge features follow entries."""
         weight, features = self.weight, self.edge_features
         if features is None:
             rowptr, col, weight = edit(weight, self.new_weight)
@@ -237,12 +242,7 @@ class Graph:
         return self._with(pattern, weight, undirected=undirected, edge_features=moved)
 
     def _with(
-        self,
-        pattern: Pattern,
-        weight: Tensor | None,
-        *,
-        undirected: bool,
-        edge_features: EdgeFeatures | None = None,
+        self, pattern: Pattern, weight: Tensor | None, *, undirected: bool, edge_features: EdgeFeatures | None = None
     ) -> Graph:
         return Graph(pattern, weight, undirected=undirected, edge_features=edge_features, parts=self.parts)
 

@@ -360,8 +360,8 @@ class EERM(GNNEstimator):
         reset_explorers: forget what the explorers learned at every epoch, as the authors' code does on Cora, Photo and
             Arxiv. Algorithm 1 never resets.
         directed_edits: flip one direction of an undirected edge, as in the paper's formula.
-        new_edge_features: what an added edge has as features, where edges have some: ``"draw"`` (those of an edge of the
-            graph, drawn once for each pair), ``"mean"`` or ``"zeros"``.
+        new_edge_features: what an added edge has as features, where edges have some: ``"draw"`` (those of an edge of
+            the graph, drawn once for each pair), ``"mean"`` or ``"zeros"``.
         low_memory: process one view at a time, with a second forward pass, and let deep backbones compute blocks of
             layers twice. The gradient is the same.
 
@@ -399,7 +399,7 @@ class EERM(GNNEstimator):
     reset_explorers: bool = hparam(False, needs="learns", help="forget what explorers learned at every epoch")
     directed_edits: bool = hparam(False, needs="edits_edges", help="flip one direction of an undirected edge")
     new_edge_features: Literal["draw", "mean", "zeros"] = hparam(
-        "draw", needs="edits_edges", help="features of an added edge, if edges have some: of a drawn edge, or their mean"
+        "draw", needs="edits_edges", help="features of an added edge: those of a drawn edge, or their mean"
     )
     low_memory: bool = hparam(False, help="process one view at a time, with a second forward pass")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
@@ -24,6 +25,7 @@ from graphshift.datasets.tables.local import fit_structure, placeholder, with_lo
 from graphshift.datasets.tables.options import TableOptions
 from graphshift.datasets.tables.preparation import Preparation, remark
 from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by, split_by_property, targets
+from graphshift.graph.edge_features import EdgeFeatures
 from graphshift.graph.graph import Graph
 
 
@@ -36,7 +38,8 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     layout = Layout(**{field: getattr(o, field) for field in Layout.model_fields})
     node_table, edge_table = read_both(nodes, edges, layout, text)
     ids = node_ids(node_table, o.id)
-    found = read_edges(edge_table, ids, node_table.where, layout, o.unknown_ids)
+    of_edges = _edge_columns(edge_table, o)
+    found = read_edges(edge_table, ids, node_table.where, layout, o.unknown_ids, listed=bool(of_edges))
     if split_column is None:
         split = _by_property(node_table, found, o)
     else:
@@ -45,11 +48,12 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     stays, left_out = edges_inside(split, found.edge_index, edge_table.where, undirected=o.undirected)
 
     kept = split.group >= 0
-    graph = _within(found, kept, stays, undirected=o.undirected)
+    training = kept & (split.group < split.train)
+    edge_columns, attr, edge_remarks = _edge_attr(edge_table, of_edges, found, training, o)
+    graph = _within(found, kept, stays, attr, undirected=o.undirected)
     read_remarks = [*node_table.remarks, *edge_table.remarks]
     rows = (f"{node_table.where}: {len(ids):,} rows.", found.rows)
-    del edge_table, stays  # as large as all that follows
-    training = kept & (split.group < split.train)
+    del edge_table, stays, attr  # as large as all that follows
     split = split.of(kept)
     labels = Table(node_table.where, node_table.column(o.label, "the labels (option label)").to_frame()).take(kept)
     unlabelled = targets(split)
@@ -90,8 +94,10 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
 
     roles = {role: [whole(e) for e in found] for role, found in roles.items()}
     sparse = x.layout == torch.sparse_csr
-    preparation = Preparation(layout=layout, columns=columns, label=label, structure=structure, sparse=sparse)
-    report = [*read_remarks, *split.remarks, *found.remarks, *left_out]
+    preparation = Preparation(
+        layout=layout, columns=columns, edge_columns=edge_columns, label=label, structure=structure, sparse=sparse
+    )
+    report = [*read_remarks, *split.remarks, *found.remarks, *left_out, *edge_remarks]
     class_names = tuple(map(str, label.classes))
     report += [*column_remarks, *value_remarks, *label_remarks, *hidden]
     report += class_remarks(roles["train"], [*roles["val"], *roles["tests"]], class_names)
@@ -185,12 +191,48 @@ def _use_structure(o: TableOptions, columns: Sequence[Column], nodes: Table, rem
     return True
 
 
-def _within(edges: Edges, kept: NDArray[np.bool_], stays: NDArray[np.bool_], *, undirected: bool) -> Graph:
+def _edge_columns(edges: Table, o: TableOptions) -> Sequence[str]:
+    """The columns of the edge table that are features."""
+    for name in o.edge_features:
+        edges.column(name, "a feature of edges (option edge_features)")
+        for role in ("source", "target", "weight"):
+            if name == getattr(o, role):
+                raise GraphshiftError(f"edge_features names {name!r}, which is the {role}; name it in one of the two.")
+    return o.edge_features
+
+
+def _edge_attr(
+    table: Table, names: Sequence[str], edges: Edges, training: NDArray[np.bool_], o: TableOptions
+) -> tuple[tuple[Column, ...], Tensor | None, list[str]]:
+    """The fitted columns of edges, the features of every edge, and remarks; learned from edges inside training."""
+    if edges.listed is None:
+        return (), None, []
+    inside = training[edges.edge_index.numpy()].all(axis=0)
+    rows = np.zeros(len(table.frame), dtype=bool)
+    rows[edges.listed.numpy()[inside]] = True
+    if not rows.any():
+        raise GraphshiftError(f"{table.where}: edge_features need edges among the training nodes, and there are none.")
+    wishes = Wishes(scale=o.scale if isinstance(o.scale, str) else "auto")
+    columns, remarks = fit_columns(table, names, rows, wishes, chosen=True)
+    if not columns:
+        raise GraphshiftError(
+            f"{table.where}: edge_features ({', '.join(names)}) say nothing inside training; name others."
+            + "".join(f"\n{text}" for text in remarks)
+        )
+    values, found = transform(columns, table, sparse=False)
+    return columns, values[edges.listed], [*remarks, *found]
+
+
+def _within(
+    edges: Edges, kept: NDArray[np.bool_], stays: NDArray[np.bool_], attr: Tensor | None = None, *, undirected: bool
+) -> Graph:
     """The edges that stay, in the numbers of the nodes that are kept; these rise with the old ones, so keys do too."""
     number, count = kept.cumsum() - 1, int(kept.sum())
     source, target = number[edges.edge_index.numpy()[:, stays]]
     weight = None if edges.weight is None else edges.weight[torch.from_numpy(stays)]
-    return Graph.from_keys(count, torch.from_numpy(target * count + source), weight, undirected=undirected)
+    features = None if attr is None else EdgeFeatures.of(attr[torch.from_numpy(stays)])
+    keys = torch.from_numpy(target * count + source)
+    return Graph.from_keys(count, keys, weight, undirected=undirected, edge_features=features)
 
 
 def _unseen_label(nodes: Table, name: str, unseen: NDArray[np.bool_], split: Split) -> str:

@@ -34,6 +34,8 @@ class Edges(NamedTuple):
     Attributes:
         edge_index: ``[2, edges]``, int64, sources above targets, sorted by target and source, each once, no self-loops.
         weight: ``[edges]`` or None.
+        listed: the row of the table that each edge has its weight and its features from, the first that names it;
+            ``[edges]``, or None if nobody asked.
         rows: how the rows of the table became edges, in one sentence.
         remarks: the same sentence if rows were left out or disagree, else none.
     """
@@ -42,6 +44,7 @@ class Edges(NamedTuple):
     weight: Tensor | None
     rows: str
     remarks: list[str]
+    listed: Tensor | None = None
 
 
 def read_both(nodes: Source, edges: Source, layout: Layout, text: Sequence[str]) -> tuple[Table, Table]:
@@ -66,10 +69,13 @@ def node_ids(nodes: Table, column: str) -> pd.Index:
     return ids
 
 
-def read_edges(edges: Table, ids: pd.Index, nodes_where: str, layout: Layout, unknown_ids: str = "error") -> Edges:
+def read_edges(
+    edges: Table, ids: pd.Index, nodes_where: str, layout: Layout, unknown_ids: str = "error", *, listed: bool = False
+) -> Edges:
     """Finds both ends of every edge among the nodes' ids, as :func:`node_ids` gives them.
 
     ``unknown_ids``: ``"error"``, or ``"drop"`` to leave out and count edges whose ends are not among the nodes.
+    ``listed``: also say which row of the table each edge is from.
     """
     source, target, weight = layout.source, layout.target, layout.weight
     hint = "Are the two tables swapped?" if {"id", "label"} & set(edges.frame.columns) else ""
@@ -85,6 +91,10 @@ def read_edges(edges: Table, ids: pd.Index, nodes_where: str, layout: Layout, un
         if unknown_ids == "error":
             raise GraphshiftError(_unknown(edges, ids, nodes_where, (source, target), pairs, int(unknown.sum())))
         pairs, values = pairs[:, ~unknown], None if values is None else values[~unknown]
+    rows = None
+    if listed:  # the rows' numbers take the same way as weights: of each edge the first
+        numbers = np.flatnonzero(~unknown).astype(np.float64)
+        rows = simple_edges(pairs, numbers, len(ids), undirected=layout.undirected)[1]
     edge_index, kept_weight, counts = simple_edges(pairs, values, len(ids), undirected=layout.undirected)
     lost |= {what: counts[what] for what in ("self-loops", "repeated")}
     count = edge_index.shape[1] // (1 + layout.undirected)
@@ -94,7 +104,9 @@ def read_edges(edges: Table, ids: pd.Index, nodes_where: str, layout: Layout, un
     both_ways, differ = counts["listed in both directions"], counts["weights that differ"]
     text += f"; {both_ways:,} are listed in both directions" * bool(both_ways)
     text += f"; {differ:,} weights differ from the first one of their edge, which is taken" * bool(differ)
-    return Edges(edge_index, kept_weight, f"{text}.", [f"{text}."] if left_out or differ else [])
+    kept_weight = None if kept_weight is None else kept_weight.float()
+    rows = None if rows is None else rows.long()
+    return Edges(edge_index, kept_weight, f"{text}.", [f"{text}."] if left_out or differ else [], rows)
 
 
 def simple_edges(
@@ -105,8 +117,9 @@ def simple_edges(
     An undirected edge may be listed once or in both directions; that is no repetition.
 
     Returns:
-        ``edge_index`` and the weights, in the order of :class:`Edges`; and counts: of rows that are ``self-loops`` or
-        ``repeated``, of edges ``listed in both directions``, and of ``weights that differ`` from their edge's first.
+        ``edge_index`` and the weights, float64, in the order of :class:`Edges`; and counts: of rows that are
+        ``self-loops`` or ``repeated``, of edges ``listed in both directions``, and of ``weights that differ`` from
+        their edge's first.
     """
     loops = pairs[0] == pairs[1]
     counts = {"self-loops": int(loops.sum()), "weights that differ": 0}
@@ -127,7 +140,7 @@ def simple_edges(
         order = None if weight is None else np.argsort(keys)
         keys = np.sort(keys) if order is None else keys[order]
         weight = None if weight is None else np.concatenate([weight, weight])[order]
-    tensor = None if weight is None else torch.from_numpy(weight).float()
+    tensor = None if weight is None else torch.from_numpy(weight)
     return torch.from_numpy(np.stack([keys % num_nodes, keys // num_nodes])), tensor, counts
 
 

@@ -74,6 +74,7 @@ class TableOptions(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     source: str = Field("source", description="column of one end of the edges")
     target: str = Field("target", description="column of the other end")
     weight: str | None = Field(None, description="column of the edges' weights")
+    edge_features: Names = Field((), description="columns of the edge table that are features of edges")
     unknown_ids: Literal["error", "drop"] = Field("error", description="what to do with edges to unknown nodes")
     missing: Names = Field((), description="further words that mean missing")
     separator: str = Field(",", min_length=1, max_length=1, description="between the fields of a CSV")

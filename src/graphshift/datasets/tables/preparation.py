@@ -32,6 +32,7 @@ class Preparation(BaseModel, extra="forbid", frozen=True):
     Attributes:
         layout: of the tables.
         columns: the fitted columns, in the order of the features that they make.
+        edge_columns: the same of the edge table, for the features of edges; empty if they have none.
         label: what is predicted.
         structure: how structural columns are scaled, which come last; None if they are not used.
         sparse: whether the features are sparse; None lets the table decide, as version 1 of the file did.
@@ -39,6 +40,7 @@ class Preparation(BaseModel, extra="forbid", frozen=True):
 
     layout: Layout
     columns: tuple[Column, ...]
+    edge_columns: tuple[Column, ...] = ()
     label: Label
     structure: Structure | None = None
     sparse: bool | None = None
@@ -90,13 +92,17 @@ class Preparation(BaseModel, extra="forbid", frozen=True):
         layout, label = self.layout, self.label
         node_table, edge_table = read_both(nodes, edges, layout, self.text_columns)
         ids = node_ids(node_table, layout.id)
-        found = read_edges(edge_table, ids, node_table.where, layout, unknown_ids)
+        of_edges = self.edge_columns
+        found = read_edges(edge_table, ids, node_table.where, layout, unknown_ids, listed=bool(of_edges))
         matrix = self._matrix(nodes, node_table, ids, feature_file, feature_ids)
         x, remarks = transform(self.columns, node_table, matrix=matrix, sparse=self.sparse)
         shared = x.shape[1]
         data = Data(x=x if shared else placeholder(len(ids)), edge_index=found.edge_index, num_nodes=len(ids))
         if found.weight is not None:
             data.edge_weight = found.weight
+        if found.listed is not None:
+            values, of_values = transform(self.edge_columns, edge_table, sparse=False)
+            data.edge_attr, remarks = values[found.listed], [*remarks, *of_values]
         if label.name in node_table.frame.columns:
             encoded = encode(label, node_table)
             if encoded.unseen.any():

@@ -67,9 +67,7 @@ class _Attention(torch.autograd.Function):
         return d_h, d_source, d_target, None
 
 
-def _attend_in_torch(
-    graph: Graph, h: Tensor, source: Tensor, target: Tensor, of_edges: Tensor | None = None
-) -> Tensor:
+def _attend_in_torch(graph: Graph, h: Tensor, source: Tensor, target: Tensor, of_edges: Tensor | None = None) -> Tensor:
     pattern = graph.pattern
     along, alone = source[pattern.col] + target[pattern.row], source + target  # [edges, heads]; the self-loop
     if of_edges is not None:
