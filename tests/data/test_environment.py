@@ -322,11 +322,18 @@ def test_graphs_are_taken_alone_or_together() -> None:
             as_environments(wrong)
 
 
-def test_edge_attributes_are_said_to_be_unused() -> None:
+def test_edge_attributes_are_kept() -> None:
     data = random_data()
-    data.edge_attr = torch.ones(data.num_edges, 2)
-    with pytest.warns(GraphshiftWarning, match="edge_attr"):
-        Environment("e", data)
+    data.edge_attr = torch.rand(data.num_edges, 2)
+    environment = Environment("e", data)
+    assert environment.num_edge_features == 2
+    kept = dict(zip(map(tuple, environment.graph.edge_index.t().tolist()), environment.data.edge_attr, strict=True))
+    for pair, row in zip(data.edge_index.t().tolist(), data.edge_attr, strict=True):
+        assert torch.equal(kept[tuple(pair)], row)
+    other = environment.replace(graph=environment.graph.filled("zeros"))
+    assert other.fingerprint() == environment.fingerprint()
+    data.edge_attr = data.edge_attr + 1
+    assert Environment("e", data).fingerprint() != environment.fingerprint()
 
 
 def test_a_fingerprint_tells_any_change() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 import warnings
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import graphshift as gs
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.environment import Environment
 from graphshift.datasets.export import export_tables
+from graphshift.datasets.tables.config import options_from_toml_table
 from graphshift.explorers import Random
 
 
@@ -163,7 +165,8 @@ def test_tables_learn_from_the_training_edges_and_the_first_row_counts(tmp_path:
     assert torch.equal(again.graph.edge_attr, test.graph.edge_attr)
     export_tables(data, tmp_path / "t")
     assert (tmp_path / "t" / "edges.csv").read_text().startswith("source,target,e0,e1,e2\n")
-    back = gs.load(str(tmp_path / "t" / "dataset.toml"))
+    table = tomllib.loads((tmp_path / "t" / "dataset.toml").read_text())["data"]
+    back = gs.from_tables(**options_from_toml_table(table, tmp_path / "t"))
     torch.testing.assert_close(back.train[0].graph.edge_attr, train.graph.edge_attr)
     torch.testing.assert_close(back.tests[0].graph.edge_attr, test.graph.edge_attr)
 

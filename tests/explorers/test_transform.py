@@ -74,6 +74,6 @@ def test_edges_are_repaired_with_a_warning(name: str) -> None:
 
 def test_other_edge_attributes_are_refused():
     data = random_data()
-    data.edge_attr = torch.ones(data.num_edges, 2)
-    with pytest.raises(GraphshiftError, match="edge_attr"):
+    data.edge_time = torch.ones(data.num_edges, 2)
+    with pytest.raises(GraphshiftError, match="edge_time"):
         Random(1)(data)
