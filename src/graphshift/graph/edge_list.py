@@ -29,7 +29,7 @@ class EdgeList(Graph):
         loops = self.source == self.target
         ones = torch.ones_like(self.source, dtype=torch.float32) if weight is None else weight
         self._weight = ones.masked_fill(loops, 0.0)
-        self.edge_features, self.parts = None, None
+        self.edge_features = None
 
     @property
     def num_nodes(self) -> Any:

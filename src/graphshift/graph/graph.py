@@ -13,7 +13,6 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.graph import kernels
 from graphshift.graph.edge_features import EdgeFeatures
 from graphshift.graph.keys import are_sorted, keys_of, reverse
-from graphshift.graph.parts import Parts
 from graphshift.graph.sparse import Pattern, Sparse
 
 
@@ -47,7 +46,6 @@ class Graph:
         undirected: promises that (n, m) is there whenever (m, n) is, with the same weight.
         edge_features: of the entries, in the order of the pattern; None for none. The two directions of an edge may
             differ in them.
-        parts: the graphs that this one is the disjoint union of; None for a single one. No entry joins two of them.
     """
 
     def __init__(
@@ -57,10 +55,9 @@ class Graph:
         *,
         undirected: bool,
         edge_features: EdgeFeatures | None = None,
-        parts: Parts | None = None,
     ) -> None:
         self.pattern, self.weight, self.undirected = pattern, weight, undirected
-        self.edge_features, self.parts = edge_features, parts
+        self.edge_features = edge_features
 
     @classmethod
     def from_keys(
@@ -71,7 +68,6 @@ class Graph:
         *,
         undirected: bool,
         edge_features: EdgeFeatures | None = None,
-        parts: Parts | None = None,
     ) -> Graph:
         """Takes the keys ``row * num_nodes + column`` of the entries, sorted and unique; the rest in their order.
 
@@ -81,7 +77,7 @@ class Graph:
         """
         rowptr = torch.searchsorted(keys, torch.arange(num_nodes + 1, device=keys.device) * num_nodes)
         pattern = Pattern(rowptr, keys % num_nodes if num_nodes else keys, (num_nodes, num_nodes))
-        return cls(pattern, weight, undirected=undirected, edge_features=edge_features, parts=parts)
+        return cls(pattern, weight, undirected=undirected, edge_features=edge_features)
 
     @classmethod
     def from_edge_index(
@@ -92,7 +88,6 @@ class Graph:
         *,
         undirected: bool | None = None,
         edge_attr: Tensor | None = None,
-        parts: Parts | None = None,
     ) -> Graph:
         """Sorts PyG's ``edge_index`` (source, target) into a graph. Edges must be unique and without self-loops.
 
@@ -105,7 +100,7 @@ class Graph:
         if undirected is None:
             backward, order = torch.sort(reverse(keys, num_nodes))
             undirected = torch.equal(keys, backward) and (weight is None or torch.equal(weight, weight[order]))
-        return cls.from_keys(num_nodes, keys, weight, undirected=undirected, edge_features=features, parts=parts)
+        return cls.from_keys(num_nodes, keys, weight, undirected=undirected, edge_features=features)
 
     @property
     def num_nodes(self) -> int:
@@ -244,7 +239,7 @@ class Graph:
     def _with(
         self, pattern: Pattern, weight: Tensor | None, *, undirected: bool, edge_features: EdgeFeatures | None = None
     ) -> Graph:
-        return Graph(pattern, weight, undirected=undirected, edge_features=edge_features, parts=self.parts)
+        return Graph(pattern, weight, undirected=undirected, edge_features=edge_features)
 
     def weighted(self, weight: Tensor, *, undirected: bool) -> Graph:
         """The same entries with other weights."""
@@ -263,8 +258,7 @@ class Graph:
             return self
         weight = None if self.weight is None else self.weight.to(device)
         features = None if self.edge_features is None else self.edge_features.to(device)
-        parts = None if self.parts is None else self.parts.to(device)
-        return Graph(self.pattern.to(device), weight, undirected=self.undirected, edge_features=features, parts=parts)
+        return Graph(self.pattern.to(device), weight, undirected=self.undirected, edge_features=features)
 
     def __repr__(self) -> str:
         kind = "undirected" if self.undirected else "directed"
