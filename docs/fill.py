@@ -21,7 +21,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = tuple(
-    ROOT / "docs" / name for name in ("reproduction.md", "leaderboard.md", "how-to/explorers.md", "theory.md")
+    ROOT / "docs" / name
+    for name in ("reproduction.md", "leaderboard.md", "how-to/explorers.md", "how-to/shift.md", "theory.md")
 )
 BLOCK = re.compile(r"<!-- begin (results/\S+) -->\n.*?<!-- end -->", re.DOTALL)
 FIGURE = re.compile(r"images/reproduction/((\w+)-[\w-]+\.png)")

@@ -17,6 +17,7 @@ from graphshift.cli.options import fail
 from graphshift.cli.recommend import recommend
 from graphshift.cli.reproduce import reproduce
 from graphshift.cli.serve import serve
+from graphshift.cli.shift import shift
 from graphshift.cli.show import demo, toy
 from graphshift.cli.use import predict, score
 
@@ -43,7 +44,7 @@ def _stoppable(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for command in (fit, score, predict, export, serve, init, compare, recommend, reproduce, toy, demo, bench):
+for command in (fit, score, predict, export, serve, init, shift, compare, recommend, reproduce, toy, demo, bench):
     app.command()(_stoppable(command))
 for registered in data_app.registered_commands:
     if registered.callback is not None:

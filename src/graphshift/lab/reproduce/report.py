@@ -18,6 +18,7 @@ from graphshift.lab.paper.reproducing import Finished, quiet
 from graphshift.lab.paper.tables import exploring_table, item_tables, rates_table
 from graphshift.lab.reproduce.figures import draw_item
 from graphshift.lab.reproduce.page import item_page
+from graphshift.lab.shift.tables import shift_tables
 from graphshift.lab.theory.figure import draw_theory
 from graphshift.lab.theory.tables import statements_markdown, statements_table, theory_tables
 from graphshift.lab.toy.figure import draw_toy
@@ -110,6 +111,13 @@ def write_theory(item: Item, records: Mapping[str, Any], folder: Path) -> list[S
     write_text(place / "statements.md", statements_markdown(records))
     draw_theory(records, place)
     return [statements_table(records), tables[0]]
+
+
+def write_shift(item: Item, records: Sequence[Mapping[str, Any]], folder: Path) -> list[StudyTable]:
+    """How well shifts are named, and how often where there is none."""
+    tables = shift_tables(records)
+    _write(tables, folder / item.name)
+    return tables
 
 
 def _statistics(item: Item, name: str, metric: str, rows: Sequence[dict[str, Any]]) -> StudyTable:

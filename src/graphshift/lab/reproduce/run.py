@@ -16,6 +16,8 @@ from graphshift.lab.paper import EXPERIMENTS, ITEMS, SETTINGS, Item, Size, find
 from graphshift.lab.paper import exploring as explorers
 from graphshift.lab.paper.reproducing import absent, finished, run_experiment, settings_of
 from graphshift.lab.reproduce import report
+from graphshift.lab.shift.running import DRAWS, HALVINGS, run_shift, shown_shift
+from graphshift.lab.shift.running import cases as shift_cases
 from graphshift.lab.theory.cases import BETAS, CASES, QUICK_BETAS
 from graphshift.lab.theory.running import run_theory, shown_theory
 from graphshift.report import study_report
@@ -105,12 +107,14 @@ def list_items(data_dir: Path | None) -> None:
 
 
 def _run(item: Item, request: Request, chosen: list[str] | None) -> list[StudyTable]:
-    if request.show and not item.experiments and item.name != "theory":
+    if request.show and not item.experiments and item.name not in ("theory", "shift"):
         return _shown(item, request)
     if item.data:
         tables = _data(item, request)
     elif item.name == "theory":
         tables = _theory(item, request)
+    elif item.name == "shift":
+        tables = _shift(item, request)
     elif not item.experiments:
         tables = report.write_toy(item, request.folder, quick=request.quick)
     else:
@@ -198,6 +202,21 @@ def _theory(item: Item, request: Request) -> list[StudyTable]:
     with _resumable(), progress_bar("theory", len(CASES), unit="cases") as told:
         records = run_theory(file, betas, force=request.force, report=told)
     return report.write_theory(item, records, request.folder)
+
+
+def _shift(item: Item, request: Request) -> list[StudyTable]:
+    file = request.folder / item.name / "results.jsonl"
+    if request.show:
+        if not file.is_file():
+            _note(f"{item.name}: not in {request.folder}; run it without --show.")
+            return []
+        return report.write_shift(item, shown_shift(file), request.folder)
+    draws, halvings = (1, 0) if request.quick else (request.data_seeds or DRAWS, HALVINGS)
+    total = sum(1 for _ in shift_cases(request.data_dir, draws=draws, halvings=halvings))
+    with _resumable(), progress_bar("shift", total, unit="comparisons") as told:
+        size = {"draws": draws, "halvings": halvings}
+        records = run_shift(file, request.data_dir, **size, force=request.force, report=told)
+    return report.write_shift(item, records, request.folder)
 
 
 def _missing(item: Item, datasets: Iterable[str], request: Request) -> set[str]:

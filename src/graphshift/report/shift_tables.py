@@ -1,0 +1,33 @@
+"""A comparison of two graphs as tables."""
+
+from graphshift.report.study_tables import StudyTable
+from graphshift.shift.comparing.compare import Comparison
+
+
+def blocks_table(found: Comparison) -> StudyTable:
+    """One row for each block: whether it moved, the effect with its interval, and the corrected p value."""
+    rows = []
+    for block in found.blocks:
+        effect = "–" if block.effect is None else f"{block.effect:.2f}"
+        between = "–" if block.low is None or block.high is None else f"{block.low:.2f} to {block.high:.2f}"
+        moved = "?" if block.p is None else "moved" if block.moved else "–"
+        p = "–" if block.corrected is None else f"{block.corrected:.3f}"
+        rows.append([block.name, moved, effect, between, f"{block.none:.2g}", p, block.measure])
+    note = (
+        f"p: over {found.parts[0]} communities of the source and {found.parts[1]} of the target, corrected for the "
+        f"number of blocks: if nothing has moved, the chance of naming any is about {100 * found.level:.2g} % at most. "
+        "?: nothing can be said."
+    )
+    columns = ["block", "", "effect", "95 %", "if nothing moved", "p", "what the effect is"]
+    return StudyTable(f"{found.source} → {found.target}", columns, rows, note)
+
+
+def columns_table(found: Comparison) -> StudyTable:
+    """The columns of the features that moved most."""
+    rows = [
+        [row["column"], f"{row['source']:.4g}", f"{row['target']:.4g}", f"{row['difference']:+.2f}", f"{row['p']:.3f}"]
+        for row in found["features"].details.get("columns", [])
+    ]
+    heads = ["column", "mean, source", "mean, target", "difference (deviations)", "p"]
+    note = "p is corrected for the number of columns; where both graphs have labels it compares nodes of one class."
+    return StudyTable("columns that moved most", heads, rows, note)

@@ -1,0 +1,1 @@
+"""What has moved between two graphs: block by block, tested over communities."""

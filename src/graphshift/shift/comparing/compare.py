@@ -1,0 +1,218 @@
+"""``compare_graphs``: what has moved between two graphs, and what to do about it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.progress import progress_bar
+from graphshift.data.environment import Environment
+from graphshift.data.tasks import Task
+from graphshift.shift.comparing.advice import advice_for, verdict_of
+from graphshift.shift.comparing.block import Block
+from graphshift.shift.comparing.edges import edges_block
+from graphshift.shift.comparing.features import features_block
+from graphshift.shift.comparing.halving import Halves, halvings
+from graphshift.shift.comparing.labels import labels_block
+from graphshift.shift.comparing.parts import holm
+from graphshift.shift.comparing.sides import make_pair
+from graphshift.shift.comparing.structure import structure_block
+from graphshift.shift.comparing.surroundings import surroundings_block
+
+#: The chance of an alarm where nothing has moved.
+LEVEL = 0.05
+_FEWEST = 60  # counted nodes: below, parts have no size
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What :func:`compare_graphs` found.
+
+    Attributes:
+        source, target: names of the graphs.
+        blocks: in the order features, structure, surroundings, labels, edges.
+        parts: how many communities of source and target were resampled.
+        level: the chance of naming any block if nothing has moved.
+        caveats: what limits the comparison as a whole.
+    """
+
+    source: str
+    target: str
+    blocks: tuple[Block, ...]
+    parts: tuple[int, int]
+    level: float
+    caveats: tuple[str, ...] = ()
+
+    @property
+    def moved(self) -> tuple[Block, ...]:
+        """The blocks that moved, the one with most evidence first."""
+        return tuple(sorted((b for b in self.blocks if b.moved), key=lambda b: -b.evidence))
+
+    @property
+    def verdict(self) -> str:
+        """What has moved, in a sentence."""
+        return verdict_of(self.moved, [b for b in self.blocks if b.p is None])
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to do about it, one sentence for each block that moved."""
+        return advice_for(self.moved)
+
+    def __getitem__(self, name: str) -> Block:
+        return next(block for block in self.blocks if block.name == name)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "source": self.source,
+            "target": self.target,
+            "verdict": self.verdict,
+            "moved": [block.name for block in self.moved],
+            "level": self.level,
+            "parts": list(self.parts),
+            "blocks": [dataclasses.asdict(block) for block in self.blocks],
+            "advice": list(self.advice),
+            "caveats": list(self.caveats),
+        }
+
+    def __repr__(self) -> str:
+        return f"Comparison({self.source!r} → {self.target!r}: {self.verdict})"
+
+
+def compare_graphs(
+    source: Environment | Data,
+    target: Environment | Data,
+    *,
+    column_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | None = None,
+    level: float = LEVEL,
+    seed: int = 0,
+    progress: bool = False,
+) -> Comparison:
+    """Says what has moved between two graphs, in five blocks.
+
+    ``features`` (every column, and a classifier that tells nodes apart by all of them), ``structure`` (degree,
+    clustering, core number, and a classifier by these), ``surroundings`` (how alike neighbours' features are),
+    ``labels`` (class shares) and ``edges`` (which classes edges join). Where both graphs have labels, features and
+    structure are compared between nodes of one class, so that other class shares alone are a shift of the labels only.
+    Without labels of the target, its classes are predicted from features.
+
+    Nodes of one community are alike. So tests exchange communities of both graphs, not nodes, and p values are
+    corrected for the number of columns and blocks: if nothing has moved, the chance that any block is named is at most
+    ``level``. Only counted nodes are compared; the others are there as neighbours.
+
+    Args:
+        source: what is known: a PyG ``Data`` or an :class:`~graphshift.data.environment.Environment`.
+        target: what is new, with the same columns; labels are not needed.
+        column_names: of the features; None numbers them.
+        class_names: of the classes; None numbers them.
+        level: the chance of a false alarm.
+        seed: of communities, exchanges and folds.
+        progress: show a progress bar.
+
+    >>> import graphshift as gs
+    >>> data = gs.load("planted-structure", nodes=600)
+    >>> gs.compare_graphs(data.train[0], data.tests[7]).moved[0].name
+    'edges'
+    """
+    first, second = _environments(source, target)
+    columns = tuple(column_names or (f"column {i}" for i in range(first.num_features)))
+    if len(columns) != first.num_features:
+        raise GraphshiftError(f"compare_graphs: {len(columns)} column names for {first.num_features} columns.")
+    if not 0 < level < 1:
+        raise GraphshiftError(f"compare_graphs: level is {level}; expected a chance between 0 and 1, as 0.05.")
+    classes = tuple(map(str, class_names or range(first.task.num_classes)))
+    found: dict[str, Block] = {}
+    halves: Halves = ([], [])
+    with progress_bar("compare", 6, unit="steps") if progress else nullcontext(_silent) as report:
+        pair = make_pair(first, second, classes, seed)
+        # Labels first: without labels of the target the block predicts classes, which the edges' block uses.
+        makers: dict[str, Callable[[], Block]] = {
+            "labels": lambda: labels_block(pair),
+            "features": lambda: features_block(pair, columns),
+            "structure": lambda: structure_block(pair, halves),
+            "surroundings": lambda: surroundings_block(pair, halves),
+            "edges": lambda: edges_block(pair, halves),
+        }
+        for name, make in makers.items():
+            report({"epoch": len(found) + 1})
+            found[name] = make()
+            if name == "labels":  # the halves know the classes that it predicts
+                halves = halvings(pair)
+    order = ("features", "structure", "surroundings", "labels", "edges")
+    tested = [name for name in order if found[name].p is not None]
+    corrected = holm([p for name in tested if (p := found[name].p) is not None])
+    for name, p in zip(tested, corrected, strict=True):
+        found[name] = dataclasses.replace(found[name], corrected=p, moved=p < level)
+    target_parts = int(pair.parts.target.sum())
+    parts = (pair.parts.count - target_parts, target_parts)
+    return Comparison(
+        first.name, second.name, tuple(found[name] for name in order), parts, level, _caveats(first, second)
+    )
+
+
+def _silent(row: Mapping[str, Any]) -> None:
+    """No progress bar."""
+
+
+def _environments(source: Any, target: Any) -> tuple[Environment, Environment]:
+    first, second = _as(source, "source", None), _as(target, "target", None)
+    if second.y is None and second.task != first.task:
+        second = second.replace(task=first.task)
+    if first.num_features != second.num_features:
+        raise GraphshiftError(
+            f"compare_graphs: {first.name!r} has {first.num_features} columns and {second.name!r} has "
+            f"{second.num_features}; expected the same columns in the same order."
+        )
+    kinds = [(e.task.kind, e.task.num_classes) for e in (first, second)]
+    if second.y is not None and first.y is not None and kinds[0] != kinds[1]:
+        classes = max(count for _, count in kinds)
+        if "regression" in (kinds[0][0], kinds[1][0]):
+            raise GraphshiftError("compare_graphs: one graph has classes, the other values; give both the same labels.")
+        task = Task("binary" if classes == 2 else "multiclass", classes)
+        first, second = first.replace(task=task), second.replace(task=task)
+    for e in (first, second):
+        count = int(e.mask.sum())
+        if count < _FEWEST:
+            raise GraphshiftError(
+                f"compare_graphs: {e.name!r} has {count} nodes that count; expected at least {_FEWEST}: fewer do "
+                "not show what has moved."
+            )
+    return first, second
+
+
+def _as(graph: Any, name: str, task: Task | None) -> Environment:
+    if isinstance(graph, Environment):
+        return graph
+    if not isinstance(graph, Data):
+        raise GraphshiftError(
+            f"compare_graphs: {name} is {type(graph).__name__}; expected an Environment or a torch_geometric.data.Data."
+        )
+    if not graph.num_nodes:
+        raise GraphshiftError(f"compare_graphs: {name} is empty; expected a graph with nodes.")
+    return Environment(name, graph, task or (Task("binary", 2) if graph.y is None else None))
+
+
+def _caveats(source: Environment, target: Environment) -> tuple[str, ...]:
+    found = []
+    sizes = [int(e.mask.sum()) for e in (source, target)]
+    if max(sizes) > 20 * min(sizes):
+        small = (source if sizes[0] < sizes[1] else target).name
+        found.append(f"{small!r} is much the smaller graph ({min(sizes):,} nodes): only large shifts can be seen in it")
+    if not source.graph.num_edges or not target.graph.num_edges:
+        found.append("a graph has no edge, so nothing can be said of structure and neighbours")
+    if source.y is not None and target.y is not None and source.task.is_classification:
+        gone = set(torch.unique(source.labels).tolist()) - set(torch.unique(target.labels).tolist())
+        fresh = set(torch.unique(target.labels).tolist()) - set(torch.unique(source.labels).tolist())
+        if gone:
+            found.append(f"{len(gone)} classes of the source are not in the target")
+        if fresh:
+            found.append(f"{len(fresh)} classes of the target are not in the source: no model knows them")
+    return tuple(found)

@@ -1,0 +1,130 @@
+"""Block ``features``: every column, and all of them jointly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from graphshift.shift.comparing.block import Block, joined
+from graphshift.shift.comparing.parts import Array, exchange_test
+from graphshift.shift.comparing.sides import Pair
+from graphshift.shift.comparing.telling import tell_apart
+
+_LEAST = 10  # nodes in which a column must differ from 0, else it says nothing
+SHOWN = 10  # columns
+_BINS = 20
+_OTHER_UNITS = 30.0  # a column whose scale differs by this factor
+_HISTOGRAM_NODES = 50_000
+
+
+def features_block(pair: Pair, names: tuple[str, ...]) -> Block:
+    """Compares the features of the counted nodes."""
+    table = pair.counted((pair.source.x, pair.target.x))
+    parts = pair.parts
+    sums = parts.total(table)
+    filled = np.asarray((table != 0).sum(axis=0)).ravel() if scipy.sparse.issparse(table) else (table != 0).sum(axis=0)
+    constant = filled < _LEAST
+    means, spread = _moments(table, parts.target_nodes)
+    pooled = np.sqrt(np.maximum((spread[0] ** 2 + spread[1] ** 2) / 2, 1e-12))
+    constant |= np.maximum(spread[0], spread[1]) <= 1e-6 * (1 + np.abs(means).max(axis=0))
+    constant &= ~(np.abs(means[1] - means[0]) > 1e-6 * (1 + np.abs(means).max(axis=0)))
+    usable = np.flatnonzero(~constant)
+    if not len(usable):
+        return Block("features", _MEASURE, says="No column has values to compare.", caveats=("no column varies",))
+    adjusted = pair.given_classes(sums, table)[:, usable]
+    columns = exchange_test(adjusted, parts.sizes, parts.target, seed=pair.seed)
+    told = tell_apart(pair, table[:, usable] if len(usable) < table.shape[1] else table)
+    p, evidence = joined(columns, told.tested)
+    difference = np.clip((means[1] - means[0]) / pooled, -99, 99)
+    order = usable[np.lexsort((-np.abs(difference[usable]), columns.p))]
+    place = {int(column): i for i, column in enumerate(usable)}
+    shown: list[dict[str, Any]] = [
+        {
+            "column": names[c],
+            "source": float(means[0, c]),
+            "target": float(means[1, c]),
+            "difference": float(difference[c]),
+            "p": float(columns.p[place[int(c)]]),
+        }
+        for c in order[:SHOWN]
+    ]
+    for row, c in zip(shown, order[:SHOWN], strict=True):
+        row["histogram"] = _histogram(table, int(c), parts.target_nodes)
+    moved = int((columns.p < 0.05).sum())
+    given = " of its class" if pair.counted_classes is not None else ""
+    says = (
+        f"By its features a node{given} is told apart with an AUC of {told.auc:.2f} (0.50 is chance); "
+        f"{moved} of {len(usable)} columns moved"
+        + (f", most {shown[0]['column']} ({shown[0]['difference']:+.2f} deviations)." if moved else ".")
+    )
+    details: dict[str, Any] = {"columns": shown, "columns_moved": moved, "columns_tested": len(usable)}
+    caveats = _units(means, spread, usable, names)
+    if told.sampled:
+        caveats.append(f"the classifier saw {told.sampled:,} sampled nodes of {len(parts.number):,}")
+    return Block(
+        "features",
+        _MEASURE,
+        effect=told.auc,
+        none=0.5,
+        low=told.low,
+        high=told.high,
+        p=p,
+        evidence=evidence,
+        says=says,
+        details=details,
+        caveats=tuple(caveats),
+    )
+
+
+_MEASURE = "AUC of telling nodes apart by their features"
+
+
+def _moments(table: Any, target: Any) -> tuple[Array, Array]:
+    """The mean and the deviation of every column on each side, ``[2, columns]``."""
+    means, spread = [], []
+    for side in (~target, target):
+        own = table[side]
+        mean = np.asarray(own.mean(axis=0), dtype=np.float64).ravel()
+        if scipy.sparse.issparse(own):
+            second = np.asarray(own.multiply(own).mean(axis=0), dtype=np.float64).ravel() - mean**2
+        else:
+            second = own.var(axis=0, dtype=np.float64)
+        means.append(mean)
+        spread.append(np.sqrt(np.maximum(second, 0)))
+    return np.stack(means), np.stack(spread)
+
+
+def _histogram(table: Any, column: int, target: Any) -> dict[str, Any]:
+    """The distribution of a column on both sides, in bins: two values for a column of two values."""
+    values = table[:, [column]]
+    values = (values.toarray() if scipy.sparse.issparse(values) else np.asarray(values)).ravel()
+    distinct = np.unique(values[: min(len(values), _HISTOGRAM_NODES)])
+    if len(distinct) <= 2:
+        edges = [float(distinct[0]), float(distinct[-1])]
+        shares = [[float((values[side] == v).mean()) for v in edges] for side in (~target, target)]
+        return {"values": edges, "source": shares[0], "target": shares[1]}
+    low, high = np.quantile(values, (0.005, 0.995))
+    if low == high:
+        low, high = float(values.min()), float(values.max())
+    bins = np.linspace(low, high, _BINS + 1)
+    shares = [
+        (np.histogram(np.clip(values[side], low, high), bins)[0] / max(int(side.sum()), 1)).tolist()
+        for side in (~target, target)
+    ]
+    return {"bins": bins.tolist(), "source": shares[0], "target": shares[1]}
+
+
+def _units(means: Array, spread: Array, usable: Any, names: tuple[str, ...]) -> list[str]:
+    """Columns whose scale differs so much that they may be in other units."""
+    ratio = (spread[1] + 1e-12) / (spread[0] + 1e-12)
+    size = (np.abs(means[1]) + 1e-12) / (np.abs(means[0]) + 1e-12)
+    both = np.minimum(np.maximum(ratio, 1 / ratio), np.maximum(size, 1 / size))
+    same_way = (ratio > 1) == (size > 1)
+    varies = np.minimum(spread[0], spread[1]) > 1e-9
+    odd = [int(c) for c in usable if both[c] > _OTHER_UNITS and same_way[c] and varies[c]]
+    if not odd:
+        return []
+    listed = ", ".join(f"{names[c]} (about {ratio[c]:,.3g} times)" for c in odd[:3]) + ("…" if len(odd) > 3 else "")
+    return [f"the scale of {listed} differs so much that it may be in other units"]

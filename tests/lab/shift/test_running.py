@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.lab.shift import running
+from graphshift.lab.shift.halves import halves, real_graphs
+from graphshift.lab.shift.planting import STRENGTHS, made_pair, planted
+from graphshift.lab.shift.tables import shift_tables
+
+
+def test_a_ledger_is_continued_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "STRENGTHS", {"labels": STRENGTHS["labels"]})
+    ledger = tmp_path / "results.jsonl"
+    first = running.run_shift(ledger, None, draws=1, halvings=0)
+    assert [record["strength"] for record in first] == ["middle", "weak", "strong"]
+    lines = ledger.read_text()
+    monkeypatch.setattr(running, "compare_graphs", None)  # nothing is compared again
+    assert running.run_shift(ledger, None, draws=1, halvings=0) == first
+    assert ledger.read_text() == lines
+    alarms, named = shift_tables(first)
+    assert alarms.rows[-1][1] == "0"
+    assert named.rows[2][:3] == ["labels", "strong (0.5)", "1"]
+    ledger.write_text("{")
+    with pytest.raises(GraphshiftError, match="cannot be read"):
+        running.shown_shift(ledger)
+
+
+def test_tables_count() -> None:
+    def record(kind: str, what: str, moved: list[str], strength: str = "none") -> dict[str, object]:
+        return {"kind": kind, "what": what, "strength": strength, "moved": moved}
+
+    records = [record("halves", "Reed98", []), record("halves", "twitch DE", ["edges"])]
+    records += [record("planted", "edges", moved, "weak") for moved in (["edges"], ["labels", "edges"], [])]
+    alarms, named = shift_tables(records)
+    assert alarms.rows[-1] == ["all", "2", "1", "50.0", "edges 1"]
+    assert named.rows == [["edges", "weak (0.1)", "3", "67", "33", "33"]]
+
+
+def test_halves_are_whole_communities_of_the_graph(shared_data: Path) -> None:
+    whole = dict(real_graphs(shared_data))["Reed98"]()
+    one, other = halves(whole, 0)
+    assert one.num_nodes + other.num_nodes == whole.num_nodes
+    assert abs(one.num_nodes - other.num_nodes) < 0.1 * whole.num_nodes
+    cut = whole.graph.num_edges - one.graph.num_edges - other.graph.num_edges
+    assert cut < 0.5 * whole.graph.num_edges  # a random half cuts half
+
+
+def test_planted_shifts_move_one_thing() -> None:
+    source, _ = made_pair("labels", 0.0, 0, nodes=300)
+    generator = np.random.default_rng(0)
+    edges = planted(source, "edges", 0.4, generator)
+    assert torch.equal(edges.x, source.x)  # type: ignore[arg-type]
+    assert float((edges.graph.degree - source.graph.degree).abs().mean()) < 0.3  # but for loops and doubles
+    fewer = planted(source, "structure", 0.5, generator)
+    assert fewer.graph.num_edges == pytest.approx(source.graph.num_edges / 2, rel=0.1)
+    shares = torch.bincount(planted(source, "labels", 0.2, generator).labels, minlength=4)
+    assert float(shares[:2].sum()) < float(shares[2:].sum())
+    assert json.dumps(STRENGTHS)
