@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from graphshift.explorers import SparsePolicy
-from graphshift.methods.eerm import score_function_loss
+from graphshift.methods.risks import score_function_loss
 
 
 class DensePolicy:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.methods.coral import CORAL
     from graphshift.methods.correct_smooth import CorrectSmooth
     from graphshift.methods.dann import DANN
-    from graphshift.methods.eerm import EERM, eerm_objective, variance
+    from graphshift.methods.eerm import EERM
     from graphshift.methods.erm import ERM
     from graphshift.methods.forest import Forest
     from graphshift.methods.groupdro import GroupDRO
@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.methods.logistic import Logistic
     from graphshift.methods.majority import Majority
     from graphshift.methods.mixup import Mixup
+    from graphshift.methods.risks import eerm_objective, variance
     from graphshift.methods.srgnn import SRGNN
     from graphshift.methods.vrex import VREx
     from graphshift.report.pictures import figure

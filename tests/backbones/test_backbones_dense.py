@@ -233,3 +233,23 @@ def test_attention_survives_scores_that_overflow_exp() -> None:
     assert bool(torch.isfinite(output).all())
     (gradient,) = torch.autograd.grad(output.sum(), model.layers[0].linear.weight)
     assert bool(torch.isfinite(gradient).all())
+
+
+def test_options_of_the_authors_gcnii_and_gprgnn() -> None:
+    graph = graph_of(random_data(9))
+    x = torch.randn(9, 4)
+    torch.manual_seed(0)
+    plain = BACKBONES["gcnii"](4, 2, num_layers=2, hidden_channels=5)
+    torch.manual_seed(0)
+    logs = BACKBONES["gcnii"](4, 2, num_layers=2, hidden_channels=5, log_softmax=True)
+    torch.testing.assert_close(logs(x, graph), plain(x, graph).log_softmax(dim=1))
+    dropping = BACKBONES["gprgnn"](4, 2, hidden_channels=5, dprate=0.5)
+    torch.manual_seed(1)
+    found = dropping.train()(x, graph)
+    torch.manual_seed(1)
+    h = torch.nn.functional.dropout(dropping.mlp.stem(x), 0.5)
+    a, expected = graph.normalised @ torch.eye(graph.num_nodes), torch.zeros_like(h)
+    for gamma in dropping.gamma:
+        expected, h = expected + gamma * h, a @ h
+    torch.testing.assert_close(found, expected)
+    assert torch.equal(dropping.eval()(x, graph), dropping(x, graph))  # none in prediction

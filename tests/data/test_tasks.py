@@ -203,3 +203,24 @@ def test_every_metric_says_how_it_is_shown_and_which_way_it_goes() -> None:
 def test_an_unknown_metric_names_the_nearest() -> None:
     with pytest.raises(GraphshiftError, match=r"'acuracy'.*accuracy, average_precision.*Did you mean 'accuracy'"):
         METRICS.find("acuracy")
+
+
+def test_two_logits_have_the_mean_of_two_binary_cross_entropies() -> None:
+    task = Task("binary", 2, "roc_auc", two_logits=True)
+    assert task.out_channels == 2
+    output, y = torch.tensor([[0.5, -1.0], [2.0, 0.3], [-0.2, 0.1]]), torch.tensor([1, 0, 1])
+    p = 1 / (1 + np.exp(-output.double().numpy()))
+    there = np.eye(2)[y.numpy()]
+    expected = -(there * np.log(p) + (1 - there) * np.log(1 - p)).mean()
+    assert float(task.loss(output, y)) == pytest.approx(expected, rel=1e-6)
+    probabilities = task.probabilities(output)
+    exponents = np.exp(output.double().numpy())
+    assert probabilities.numpy() == pytest.approx(exponents / exponents.sum(axis=1, keepdims=True))
+    torch.testing.assert_close(task.class_scores(output).exp(), probabilities)
+    torch.testing.assert_close(task.probabilities(task.output_of(probabilities)), probabilities)
+    # GCNII's log-softmax goes into the same loss in the authors' code: it changes the loss and no probability.
+    logs = output.log_softmax(dim=1)
+    torch.testing.assert_close(task.probabilities(logs), probabilities)
+    assert float(task.loss(logs, y)) != pytest.approx(expected, rel=1e-3)
+    with pytest.raises(GraphshiftError, match="two_logits is for binary tasks"):
+        Task("multiclass", 3, two_logits=True)

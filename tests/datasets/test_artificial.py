@@ -14,12 +14,19 @@ import pytest
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.nn import SGConv
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets.cora import SOURCES as CORA_SOURCES
 from graphshift.datasets.cora import cora
-from graphshift.datasets.making.gnn_generators import GENERATORS, GATGenerator, GCNGenerator, SGCGenerator
+from graphshift.datasets.making.gnn_generators import (
+    VERSIONS,
+    GATGenerator,
+    GCNGenerator,
+    SGCGenerator,
+    UniformSGCGenerator,
+)
 from graphshift.datasets.photo import photo
 from graphshift.datasets.reading.amazon import read_npz
 from graphshift.datasets.reading.files import verify
@@ -67,6 +74,10 @@ def dense_sgc(gnn: Any, x: Tensor, graph: Graph) -> Tensor:
     return torch.linalg.matrix_power(operator(graph), 2) @ x @ gnn.weight
 
 
+def dense_uniform_sgc(gnn: Any, x: Tensor, graph: Graph) -> Tensor:
+    return dense_sgc(gnn, x, graph) + gnn.bias
+
+
 def dense_gat(gnn: Any, x: Tensor, graph: Graph) -> Tensor:
     near = operator(graph) > 0
     for layer in range(2):
@@ -84,7 +95,13 @@ def dense_gat(gnn: Any, x: Tensor, graph: Graph) -> Tensor:
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize(
-    ("make", "reference"), [(GCNGenerator, dense_gcn), (SGCGenerator, dense_sgc), (GATGenerator, dense_gat)]
+    ("make", "reference"),
+    [
+        (GCNGenerator, dense_gcn),
+        (SGCGenerator, dense_sgc),
+        (UniformSGCGenerator, dense_uniform_sgc),
+        (GATGenerator, dense_gat),
+    ],
 )
 def test_generators_against_dense_mathematics(make: Any, reference: Any, undirected: Data) -> None:
     graph = Graph.from_edge_index(undirected.edge_index, undirected.num_nodes)
@@ -97,9 +114,32 @@ def test_generators_against_dense_mathematics(make: Any, reference: Any, undirec
     torch.testing.assert_close(gnn(Sparse.from_torch(x.to_sparse_csr()), graph), expected)
 
 
-@pytest.mark.parametrize("name", list(GENERATORS))
+def test_the_second_sgc_generator_starts_like_pygs_layer() -> None:
+    """Uniform within 1 / sqrt(inputs), the bias too: as ``torch.nn.Linear``, which PyG's ``SGConv`` has."""
+    theirs = [SGConv(1000, 10, K=2) for _ in range(20)]
+    ours = [UniformSGCGenerator(1000, torch.Generator().manual_seed(i)) for i in range(20)]
+    for name in ("weight", "bias"):
+        found = torch.stack([getattr(gnn, name) for gnn in ours])
+        expected = torch.stack([getattr(layer.lin, name).detach() for layer in theirs])
+        assert float(found.abs().max()) <= 1000**-0.5
+        assert float(found.std()) == pytest.approx(float(expected.std()), rel=0.1)
+
+
+def test_versions_differ_in_the_sgc_generator_alone(shared_data: Path) -> None:
+    assert VERSIONS[1]["gcn"] is VERSIONS[2]["gcn"]
+    assert VERSIONS[1]["gat"] is VERSIONS[2]["gat"]
+    old, new = (cora(generator="sgc", variant="authors", version=v, data_dir=shared_data) for v in (1, 2))
+    assert (old.facts["version"], new.facts["version"]) == (1, 2)
+    columns = old.facts["spurious_columns"]
+    spread = [float(d.train[0].x.to_dense()[:, columns].std(dim=0).mean()) for d in (old, new)]
+    assert spread[0] > 1.3 * spread[1]  # Glorot's weights are larger, so the spurious signal is stronger
+    with pytest.raises(GraphshiftError, match="version is 3; expected one of 1, 2"):
+        cora(version=3, data_dir=shared_data)
+
+
+@pytest.mark.parametrize("name", list(VERSIONS[1]))
 def test_weights_are_glorots(name: str) -> None:
-    gnn = GENERATORS[name](1000, torch.Generator().manual_seed(0))
+    gnn = VERSIONS[1][name](1000, torch.Generator().manual_seed(0))
     weight = {"gcn": "first", "sgc": "weight", "gat": "weights"}[name]
     found = getattr(gnn, weight)[0] if name == "gat" else getattr(gnn, weight)
     bound = (6 / sum(found.shape)) ** 0.5

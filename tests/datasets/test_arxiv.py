@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from graphshift.core.errors import GraphshiftError
+import graphshift as gs
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.datasets.arxiv import arxiv
 from graphshift.estimators.settings import make_estimator, setting_names
 
@@ -67,6 +69,30 @@ def test_split(tmp_path: Path) -> None:
         for method in ("erm", "eerm"):
             settings = make_estimator({"backbone": backbone, "method": method}, data.defaults)
             assert settings.lr == (0.01 if method == "erm" else LEARNING_RATES[backbone])
+
+
+def test_a_class_that_training_lacks_is_counted_and_scored(tmp_path: Path) -> None:
+    """As in the real data: the youngest subject areas have no paper up to 2011."""
+    path = written(tmp_path) / "arxiv" / "raw" / "node-label.csv.gz"
+    y = np.array(labels())
+    y[(y == 7) & (YEARS <= 2011)] = 8
+    path.write_bytes(gzip.compress(("\n".join(map(str, y)) + "\n").encode()))
+    counts = [
+        int(((y == 7) & (first <= YEARS) & (last >= YEARS)).sum()) for first, last in ((2012, 2014), (2019, 2020))
+    ]
+    with pytest.warns(
+        GraphshiftWarning, match=f"class 7 is never in training.*{counts[0]} of 2012-2014.*count as wrong"
+    ):
+        data = arxiv(data_dir=tmp_path)
+    assert data.task.num_classes == 40
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GraphshiftWarning)  # the same, and of classes with one training node
+        model = gs.ERM("gcn", epochs=2).fit(data)
+    scores = model.score(data.tests)
+    last = data.tests[-1]
+    assert int((last.labels == 7).sum()) == counts[1]
+    right = (model.predict(last)[last.mask.numpy()] == last.labels.numpy()).mean()
+    assert scores["2019-2020"] == pytest.approx(float(right))
 
 
 def test_one_way(tmp_path: Path) -> None:

@@ -186,3 +186,29 @@ def test_two_classes_are_binary_and_sizes_are_as_asked() -> None:
 def test_a_mean_degree_above_the_number_of_nodes_is_refused(name: str, degree: float) -> None:
     with pytest.raises(GraphshiftError, match=r"degree is .*; expected from 1 to 60"):
         gs.load(name, nodes=60, degree=degree)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_x2_is_the_gcn_that_it_is_said_to_be(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Version 2: Â relu(Â [onehot(Y), onehot(e)] W) V with dense matrices. Version 1 puts 1 in the place of Â · 1."""
+    drawn: list[torch.Tensor] = []
+    randn = torch.randn
+
+    def keeping(*shape: int, **how: Any) -> torch.Tensor:
+        drawn.append(randn(*shape, **how))
+        return drawn[-1]
+
+    monkeypatch.setattr(torch, "randn", keeping)
+    data = planted(80, seed=2, classes=3, environments=4, spurious_features=2, version=version)
+    first, second = (next(t for t in drawn if t.shape == shape) for shape in ((7, 32), (32, 2)))
+    noise = [t for t in drawn if t.shape == (80, 2)]
+    a = data.train[0].graph.normalised @ torch.eye(80)
+    assert float((a.sum(dim=1) - 1).abs().max()) > 0.1  # Â · 1 is not 1
+    y = torch.nn.functional.one_hot(data.train[0].y, 3).float()
+    assert data.facts["version"] == version
+    for e, environment in enumerate(data.environments):
+        onehot = torch.zeros(80, 4)
+        onehot[:, e] = 1
+        hidden = a @ torch.cat([y, onehot], dim=1) @ first if version == 2 else a @ y @ first[:3] + first[3 + e]
+        expected = a @ torch.clamp(hidden, min=0) @ (second / 32**0.5) + 0.1 * noise[e]
+        torch.testing.assert_close(environment.x[:, -2:], expected, rtol=1e-4, atol=1e-4)

@@ -25,7 +25,7 @@ from graphshift.explorers import (
 )
 from graphshift.graph.graph import Graph
 from graphshift.graph.kernels import native
-from graphshift.methods.eerm import difference_rewards, variance
+from graphshift.methods.risks import difference_rewards, variance
 from policies import logits_of, probabilities_of
 from reference import KINDS, dense_adjacency, graph_of, random_data
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.methods import eerm as risks
+from graphshift.methods import risks
 
 SIZES = [2, 3, 4, 7]
 
@@ -110,3 +110,54 @@ def test_fewer_than_two_risks_are_refused_with_the_reason(function, shape: tuple
     with pytest.raises(GraphshiftError, match="K at least 2: one risk has no variance") as caught:
         function(torch.ones(shape))
     assert str(list(shape)) in str(caught.value)
+
+
+#: Groups of the risks of M = 3 graphs with K = 4 views each, as plain lists: what each variance is taken of.
+GROUPS = {
+    "pooled": lambda table: [[risk for row in table for risk in row]],
+    "within": lambda table: table,
+    "averaged": lambda table: [[sum(row[k] for row in table) / len(table) for k in range(len(table[0]))]],
+}
+
+
+@pytest.mark.parametrize("over", GROUPS)
+def test_several_graphs_objective_weights_and_rewards_against_plain_sums(over: str) -> None:
+    table = torch.rand(3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    flat = table.flatten().requires_grad_()
+    groups = GROUPS[over](table.tolist())
+    expected = np.mean([np.var(group, ddof=1) for group in groups]) + 0.7 * float(table.mean())
+    objective = risks.grouped_objective(flat, 3, over, 0.7)
+    assert float(objective.detach()) == pytest.approx(expected)
+    (gradient,) = torch.autograd.grad(objective, flat)
+    torch.testing.assert_close(risks.grouped_weights(flat, 3, over, 0.7), gradient)
+
+    shared = risks.grouped_rewards(flat, 3, over, shared=True).view(3, 4)
+    own = risks.grouped_rewards(flat, 3, over, shared=False).view(3, 4)
+    assert not shared.requires_grad
+    assert not own.requires_grad
+    for m in range(3):
+        for k in range(4):
+            group = groups[m] if over == "within" else groups[0]
+            place = 4 * m + k if over == "pooled" else k
+            others = group[:place] + group[place + 1 :]
+            assert float(shared[m, k]) == pytest.approx(np.var(group, ddof=1))
+            assert float(own[m, k]) == pytest.approx(np.var(group, ddof=1) - np.var(others, ddof=1))
+
+
+def test_what_lies_between_graphs_is_no_reward_within_them() -> None:
+    """Graphs whose risks are far apart, and views that hardly differ: pooled, the reward is nearly all between."""
+    table = torch.tensor([[1.0, 1.1, 0.9], [5.0, 5.3, 4.7]], dtype=torch.float64)
+    pooled, within = (risks.grouped_rewards(table.flatten(), 2, over, shared=True) for over in ("pooled", "within"))
+    assert float(pooled[0]) > 4
+    assert within.tolist() == pytest.approx([0.01] * 3 + [0.09] * 3)
+
+
+@pytest.mark.parametrize("over", GROUPS)
+def test_one_graph_makes_no_difference(over: str) -> None:
+    values = torch.rand(5, dtype=torch.float64)
+    assert float(risks.grouped_objective(values, 1, over, 2.0)) == pytest.approx(
+        float(risks.eerm_objective(values, 2.0))
+    )
+    torch.testing.assert_close(risks.grouped_weights(values, 1, over, 2.0), risks.objective_weights(values, 2.0))
+    rewards = risks.grouped_rewards(values, 1, over, shared=False)
+    torch.testing.assert_close(rewards, risks.difference_rewards(values))

@@ -27,6 +27,7 @@ class GCNII(Backbone):
         dropout: before every product but the first.
         alpha: α, the share of the initial residual.
         lamda: λ, how slowly the layers turn into identity maps.
+        log_softmax: of the outputs, as in the authors' code, where it goes into the loss as if it were logits.
     """
 
     def __init__(
@@ -39,12 +40,13 @@ class GCNII(Backbone):
         dropout: float = 0.0,
         alpha: float = 0.1,
         lamda: float = 1.0,
+        log_softmax: bool = False,
     ) -> None:
         super().__init__()
         self.enter = Linear(in_channels, hidden_channels)
         self.layers = nn.ModuleList(Linear(hidden_channels, hidden_channels, bias=False) for _ in range(num_layers))
         self.leave = Linear(hidden_channels, out_channels)
-        self.dropout, self.alpha, self.lamda = dropout, alpha, lamda
+        self.dropout, self.alpha, self.lamda, self.log_softmax = dropout, alpha, lamda, log_softmax
 
     def stem(self, x: Tensor | Sparse) -> Tensor:
         """h0."""
@@ -64,7 +66,8 @@ class GCNII(Backbone):
                 h = checkpoint(self._block, h, first, graph, layers, use_reentrant=False)
             else:
                 h = self._block(h, first, graph, layers)
-        return h, self.leave(F.dropout(h, self.dropout, self.training))
+        out = self.leave(F.dropout(h, self.dropout, self.training))
+        return h, out.log_softmax(dim=1) if self.log_softmax else out
 
     def _block(self, h: Tensor, first: Tensor, graph: Graph, layers: range) -> Tensor:
         for i in layers:

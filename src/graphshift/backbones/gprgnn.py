@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone
@@ -24,6 +25,7 @@ class GPRGNN(Backbone):
         dropout: after each hidden layer of the MLP.
         hops: how far Â is raised.
         alpha: α of the personalised-PageRank start of γ.
+        dprate: dropout of the MLP's output before it is mixed over hops; the authors' code leaves it at 0.5.
     """
 
     def __init__(
@@ -36,8 +38,10 @@ class GPRGNN(Backbone):
         dropout: float = 0.0,
         hops: int = 10,
         alpha: float = 0.1,
+        dprate: float = 0.0,
     ) -> None:
         super().__init__()
+        self.dprate = dprate
         sizes = {"hidden_channels": hidden_channels, "num_layers": num_layers}
         self.mlp = MLP(in_channels, out_channels, **sizes, dropout=dropout)
         gamma = alpha * (1 - alpha) ** torch.arange(hops + 1, dtype=torch.get_default_dtype())
@@ -50,6 +54,7 @@ class GPRGNN(Backbone):
 
     def propagate(self, h: Tensor, graph: Graph) -> Tensor:
         """The weighted sum over hops."""
+        h = F.dropout(h, self.dprate, self.training)
         out = self.gamma[0] * h
         for gamma in self.gamma[1:]:
             h = graph.normalised @ h

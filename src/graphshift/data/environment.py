@@ -255,12 +255,23 @@ def check_together(
         unseen = (counts == 0).nonzero().squeeze(1).tolist()
         needed = sorted({int(c) for e in others for c in e.labels.unique()} & set(unseen))
         called = [str(c) if class_names is None else repr(class_names[c]) for c in range(first.task.num_classes)]
-        if needed:
+        known = int((counts > 0).sum())
+        if needed and known < 2:
             raise GraphshiftError(
-                f"{where}: class {', '.join(called[c] for c in needed)} is in the validation or test environments and "
-                "never in training, so no method can learn it; move nodes of it into training or mask them."
+                f"{where}: training has class {called[int(counts.argmax())]} alone, and class "
+                f"{', '.join(called[c] for c in needed)} is in the validation or test environments; a method needs two "
+                "classes to learn from: move nodes of another into training."
             )
-        if unseen:
+        if needed:  # a new subject area, say: no method can be right there, and the score says so
+            lost = {e.name: sum(int((e.labels == c).sum()) for c in needed) for e in others}
+            nodes = ", ".join(f"{number} of {name}" for name, number in lost.items() if number)
+            warnings.warn(
+                f"{where}: class {', '.join(called[c] for c in needed)} is never in training, so no method can learn "
+                f"it; its nodes ({nodes}) count as wrong in the scores.",
+                GraphshiftWarning,
+                stacklevel=4,
+            )
+        if unseen := [c for c in unseen if c not in needed]:
             warnings.warn(
                 f"{where}: class {', '.join(called[c] for c in unseen)} of {first.task.num_classes} has no node "
                 "anywhere; the model keeps an output for it.",

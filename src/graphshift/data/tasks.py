@@ -23,6 +23,8 @@ class Task:
         num_classes: 2 for binary; at least 2 for multiclass; 0 for regression.
         metric: a name from :data:`graphshift.data.metrics.METRICS`, such as ``"roc_auc"`` or ``"precision@100"``.
             Default: ``"accuracy"``, in regression ``"mse"``.
+        two_logits: for binary tasks, a logit for each class and the mean of their two binary cross-entropies, as the
+            authors' code of EERM has it; probabilities are their softmax.
 
     >>> task = Task("multiclass", 3)
     >>> task.metric, task.out_channels
@@ -37,6 +39,7 @@ class Task:
     kind: str
     num_classes: int
     metric: str = ""
+    two_logits: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in _DEFAULT_METRIC:
@@ -50,6 +53,8 @@ class Task:
             raise GraphshiftError(f"task: metric is {self.metric!r}; for a {self.kind} task {expected}")
         if metric.parameter is not None:  # "precision@K" itself, which wants a number for K
             metric.given(self.metric.removeprefix(metric.stem))
+        if self.two_logits and self.kind != "binary":
+            raise GraphshiftError(f"task: two_logits is for binary tasks, and this one is {self.kind}; leave it out.")
         n = self.num_classes
         fits = {"binary": n == 2, "multiclass": n >= 2, "regression": n == 0}
         if not fits[self.kind]:
@@ -68,7 +73,7 @@ class Task:
     @property
     def out_channels(self) -> int:
         """How many numbers a backbone gives for a node."""
-        return self.num_classes if self.kind == "multiclass" else 1
+        return self.num_classes if self.kind == "multiclass" or self.two_logits else 1
 
     @property
     def scorer(self) -> Metric:
@@ -82,6 +87,8 @@ class Task:
             output: a backbone's output, ``[n, out_channels]``.
             y: labels, ``[n]``: int64 classes, or float values in regression.
         """
+        if self.two_logits:
+            return F.binary_cross_entropy_with_logits(output, F.one_hot(y.long(), 2).to(output.dtype))
         if self.kind == "multiclass":
             return F.cross_entropy(output, y)
         if self.kind == "binary":
@@ -95,7 +102,7 @@ class Task:
         wherever a class is chosen.
         """
         output = output.detach().cpu().double()
-        if self.kind == "multiclass":
+        if self.kind == "multiclass" or self.two_logits:
             return output.softmax(dim=1)
         if self.kind == "binary":
             positive = output.squeeze(1).sigmoid()
@@ -105,14 +112,14 @@ class Task:
     def class_scores(self, output: Tensor) -> Tensor:
         """Logarithms of the class probabilities, ``[n, num_classes]``, on the CPU, in float64."""
         output = output.detach().cpu().double()
-        if self.kind == "multiclass":
+        if self.kind == "multiclass" or self.two_logits:
             return output.log_softmax(dim=1)
         return torch.cat([F.logsigmoid(-output), F.logsigmoid(output)], dim=1)
 
     def output_of(self, probabilities: Tensor) -> Tensor:
         """A backbone output with these class probabilities: the inverse of :meth:`probabilities`."""
         logarithms = probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
-        return logarithms if self.kind == "multiclass" else logarithms[:, 1:] - logarithms[:, :1]
+        return logarithms if self.out_channels > 1 else logarithms[:, 1:] - logarithms[:, :1]
 
     def predictions(self, output: Tensor) -> Tensor:
         """The predicted class (int64) or value of each node, ``[n]``."""

@@ -42,7 +42,9 @@ SOURCES = tuple(
     sources=SOURCES,
     figure="rates",
 )
-def elliptic(*, metric: str = "macro_f1", one_way: bool = False, data_dir: str | Path | None = None) -> ShiftDataset:
+def elliptic(
+    *, metric: str = "macro_f1", one_way: bool = False, two_logits: bool = False, data_dir: str | Path | None = None
+) -> ShiftDataset:
     """Elliptic: time steps 7–11 train (one environment each), 12–16 validate, 17–49 test in nine groups, T1–T9.
 
     A node is a transaction with 165 features (those of its own and of its neighbourhood; id and time step are
@@ -54,10 +56,11 @@ def elliptic(*, metric: str = "macro_f1", one_way: bool = False, data_dir: str |
     Args:
         metric: ``"macro_f1"``, or ``"f1"`` of the illicit class; any other of binary classification works too.
         one_way: use a payment only in its own direction, as the authors' code does; by default both ways.
+        two_logits: a logit for each class, as the authors' code has (:class:`~graphshift.data.tasks.Task`).
         data_dir: the folder that holds ``elliptic/elliptic_txs_features.csv`` and so on; None for
             ``$GRAPHSHIFT_DATA`` or the user's cache folder. The files are not downloaded: Kaggle asks for a login.
     """
-    task = Task("binary", 2, metric)
+    task = Task("binary", 2, metric, two_logits)
     features, classes, edges = require("elliptic", SOURCES, data_dir).values()
     parts = cached("elliptic", [features, classes, edges], _PARSER, {}, lambda: _parse(features, classes, edges))
     step, y, edge_index = parts["step"], parts["y"], parts["edge_index"]

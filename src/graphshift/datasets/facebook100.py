@@ -86,6 +86,7 @@ def facebook100(
     tests: str | Sequence[str] = ("Penn94", "Brown11", "Texas80"),
     vocabulary: str | Sequence[str] = "seen",
     unknown_gender: str = "masked",
+    two_logits: bool = False,
     data_dir: str | Path | None = None,
 ) -> ShiftDataset:
     """Facebook-100: three schools train, Cornell and Yale validate, Penn, Brown and Texas test, by accuracy.
@@ -106,6 +107,7 @@ def facebook100(
             at), ``"paper"`` (its 18 schools, test schools included, as far as they are there) or schools by name.
         unknown_gender: ``"masked"`` (these members stay in the graph and do not count) or ``"class0"`` (they count as
             class 0, as in the authors' code).
+        two_logits: a logit for each class, as the authors' code has (:class:`~graphshift.data.tasks.Task`).
         data_dir: the folder that holds ``fb100/Reed98.mat`` and so on; None for ``$GRAPHSHIFT_DATA`` or the user's
             cache folder, to which missing files are downloaded.
     """
@@ -144,7 +146,7 @@ def facebook100(
         x, unseen[school] = _one_hot(attributes[school], values)
         gender = torch.from_numpy(info[:, _GENDER].astype(np.int64))
         mask = gender > 0 if unknown_gender == "masked" else None
-        return environment(school, x, (gender == 2).long(), graph, Task("binary", 2, "accuracy"), mask)
+        return environment(school, x, (gender == 2).long(), graph, Task("binary", 2, "accuracy", two_logits), mask)
 
     ends = np.cumsum([v.size for v in values]).tolist()
     train, valid, test = ([made(s) for s in part if s in files] for part in (train_schools, val_schools, test_schools))

@@ -67,7 +67,7 @@ SOURCES = tuple(
     sources=SOURCES,
     note="the paper's table counts degrees in the files' direction and cuts digits off: -o one_way=true.",
 )
-def twitch(*, one_way: bool = False, data_dir: str | Path | None = None) -> ShiftDataset:
+def twitch(*, one_way: bool = False, two_logits: bool = False, data_dir: str | Path | None = None) -> ShiftDataset:
     """Twitch-Explicit: DE trains, ENGB validates, ES, FR, PTBR, RU and TW test, by ROC-AUC.
 
     A node is a streamer and an edge a mutual friendship; 3,170 binary features (games, location, habits) stay sparse.
@@ -77,11 +77,12 @@ def twitch(*, one_way: bool = False, data_dir: str | Path | None = None) -> Shif
 
     Args:
         one_way: use each friendship only in the direction in which the file has it, as the authors' code does.
+        two_logits: a logit for each class, as the authors' code has (:class:`~graphshift.data.tasks.Task`).
         data_dir: the folder of raw files, which holds ``twitch/DE/musae_DE_edges.csv`` and so on; None for
             ``$GRAPHSHIFT_DATA`` or the user's cache folder, to which missing files are downloaded.
     """
     files = require("twitch", SOURCES, data_dir)
-    task = Task("binary", 2, "roc_auc")
+    task = Task("binary", 2, "roc_auc", two_logits)
     environments = []
     for i, region in enumerate(REGIONS):
         edges, features, target = (files[source.path] for source in SOURCES[3 * i : 3 * i + 3])

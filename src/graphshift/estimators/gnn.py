@@ -19,6 +19,7 @@ from graphshift.core.randomness import isolated
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.estimators.base import Asked, Estimator
+from graphshift.training.batches import full_batch, one_by_one
 from graphshift.training.loop import Choice, Selection, TrainingResult, train
 from graphshift.training.method import Method
 from graphshift.training.selection import adversarially_edited
@@ -45,6 +46,8 @@ class GNNEstimator(_FittedGNN, Estimator):
         epochs: how often to go through the training graphs.
         lr: learning rate (AdamW).
         weight_decay: of the GNN.
+        batch: the training graphs that a step sees: ``"all"`` of them, or ``"each"`` in turn, with a step for each, as
+            the authors' code does on Facebook-100.
         clip: norm to which gradients are clipped; None leaves them.
         selection: the rule that chooses the epoch, see :data:`graphshift.training.selection.SELECTIONS`.
         patience: stop after this many epochs without a better score.
@@ -67,6 +70,7 @@ class GNNEstimator(_FittedGNN, Estimator):
     epochs: int = hparam(200, ge=1, help="how often to go through the training graphs")
     lr: float = hparam(0.01, gt=0, le=1e6, search=(0.0001, 0.0002, 0.001, 0.005, 0.01), help="learning rate of the GNN")
     weight_decay: float = hparam(1e-3, ge=0, le=1e6, help="weight decay of the GNN (AdamW)")
+    batch: Literal["all", "each"] = hparam("all", help="graphs that a step sees: all, or each in turn")
     clip: float | None = hparam(None, gt=0, help="norm to which gradients are clipped")
     patience: int | None = hparam(None, ge=1, help="epochs without improvement after which to stop")
     device: Literal["cpu", "cuda", "mps"] = hparam("cpu", help="where to compute")
@@ -143,7 +147,8 @@ class GNNEstimator(_FittedGNN, Estimator):
                 identity["data"] = [e.fingerprint() for e in (*training, *selection.environments)]
                 identity |= {"also": list(asked.also)} if asked.also else {}
             stopping: dict[str, Any] = {"epochs": chosen.epochs, "patience": chosen.patience}
-            how: dict[str, Any] = {"batches": asked.batches, "callbacks": asked.callbacks, "run": asked.run}
+            batches = one_by_one if chosen.batch == "each" and asked.batches is full_batch else asked.batches
+            how: dict[str, Any] = {"batches": batches, "callbacks": asked.callbacks, "run": asked.run}
             how["also"] = asked.also
             result = train(method, training, selection, identity=identity, **stopping, **how)
         backbone.load_state_dict(result.best.weights)

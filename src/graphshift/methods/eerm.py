@@ -27,6 +27,7 @@ from graphshift.estimators.base import METHODS
 from graphshift.estimators.gnn import GNNEstimator
 from graphshift.explorers import AIMS, EXPLORERS, Change, Explorer, SharedRisk, View
 from graphshift.graph.graph import Graph
+from graphshift.methods.risks import grouped, grouped_objective, grouped_rewards, grouped_weights, variance
 from graphshift.training.method import Method, with_prefix
 
 Result = TypeVar("Result")
@@ -36,88 +37,11 @@ Views: TypeAlias = Sequence[Sequence[View]]
 _MOST_THREADS = 16
 
 
-def variance(risks: Tensor) -> Tensor:
-    """J_1 = Var({L_k}) = Σ_k (L_k − L̄)² / (K − 1), the reward of every explorer (Eq. 5; Alg. 1, line 5).
-
-    Args:
-        risks: the risks of all views, ``[K]``, K at least 2.
-    """
-    _check_risks(risks)
-    return risks.var(correction=1)
-
-
-def eerm_objective(risks: Tensor, beta: float) -> Tensor:
-    """J_2 = Var({L_k}) + (β / K) Σ_k L_k: what the GNN minimises (Eq. 5; Alg. 1, line 8).
-
-    Args:
-        risks: the risks of all views, ``[K]``, K at least 2.
-        beta: β, the weight of the mean.
-    """
-    return variance(risks) + beta * risks.mean()
-
-
-def objective_weights(risks: Tensor, beta: float) -> Tensor:
-    """c_k = 2 (L_k − L̄) / (K − 1) + β / K, so that ∇J_2 = Σ_k c_k ∇L_k.
-
-    With the weights known, views can be processed one at a time with the memory of one view.
-
-    Args:
-        risks: the risks of all views, ``[K]``, K at least 2; taken as constants.
-        beta: β.
-    """
-    _check_risks(risks)
-    risks = risks.detach()
-    return 2 * (risks - risks.mean()) / (risks.numel() - 1) + beta / risks.numel()
-
-
-def difference_rewards(risks: Tensor) -> Tensor:
-    """D_k = Var({L}) − Var({L} without L_k): what view k adds to the variance.
-
-    The second term does not depend on explorer k's actions, so it is a baseline: the expected policy gradient equals
-    that of the shared reward Var({L}), with less noise from the other explorers. (The variance of a single risk, which
-    remains for K = 2, is taken as 0.)
-
-    Args:
-        risks: the risks of all views, ``[K]``, K at least 2.
-
-    Returns:
-        ``[K]`` rewards.
-    """
-    _check_risks(risks)
-    k = risks.numel()
-    deviation = risks.detach() - risks.detach().mean()
-    total = deviation.square().sum()
-    if k == 2:
-        return total.expand(2)
-    # Leaving out k shifts the mean by −d_k / (K − 1): the remaining squares sum to total − d_k² K / (K − 1).
-    without = (total - deviation.square() * k / (k - 1)) / (k - 2)
-    return total / (k - 1) - without
-
-
-def score_function_loss(log_prob: Tensor, reward: Tensor | float) -> Tensor:
-    """−R · log p(actions): its gradient is the REINFORCE estimate, negated (Appendix A).
-
-    For explorers whose log-probability is an autograd tensor; the built-in one computes the same gradient by hand.
-
-    Args:
-        log_prob: log p of the drawn actions, a scalar that requires a gradient.
-        reward: R, a constant.
-    """
-    # A plain number stays one: as a tensor it would be rounded to float32.
-    return -(reward.detach() if isinstance(reward, Tensor) else reward) * log_prob
-
-
-def _check_risks(risks: Tensor) -> None:
-    if risks.dim() != 1 or risks.numel() < 2:
-        shape = list(risks.shape)
-        raise GraphshiftError(f"risks have shape {shape}; expected [K] with K at least 2: one risk has no variance.")
-
-
 class EERMMethod(Method):
     """K explorers make views whose risks differ; the GNN minimises Var({L}) + β · mean({L}) (Eq. 5).
 
-    With several training environments each has K explorers of its own, and the risks of all (view, environment)
-    pairs enter the variance and the mean.
+    With several training environments each has K explorers of its own. ``variance`` and ``reward_variance`` say of
+    which risks the variance is taken, for the GNN and for the explorers (:mod:`graphshift.methods.risks`).
 
     Args:
         backbone: the GNN.
@@ -157,7 +81,9 @@ class EERMMethod(Method):
         risks = backward(environments, stems, views, beta)
         self._learn(environments, views, risks)  # lines 5 and 6
         self.descend()  # line 9, on this iteration's risks
-        numbers = {"loss": eerm_objective(risks, beta), "variance": variance(risks), "risk": risks.mean()}
+        graphs, over = len(environments), self.hparams.variance
+        spread = torch.stack([variance(group) for group in grouped(risks, graphs, over)]).mean()
+        numbers = {"loss": spread + beta * risks.mean(), "variance": spread, "risk": risks.mean()}
         return {name: float(number) for name, number in numbers.items()} | {"beta": beta}
 
     def _keep_statistics(self, environments: Sequence[Environment], stems: Sequence[Tensor]) -> None:
@@ -290,8 +216,9 @@ class EERMMethod(Method):
         explorers = self._explorers(environments)
         if not any(explorer.learns for explorer in explorers):
             return
-        shared = self.hparams.credit == "shared"
-        rewards = variance(risks.detach()).expand(risks.numel()) if shared else difference_rewards(risks)
+        own, over = self.hparams.reward_variance, self.hparams.variance
+        over = over if own == "same" else own
+        rewards = grouped_rewards(risks, len(environments), over, shared=self.hparams.credit == "shared")
         if not bool(torch.isfinite(rewards).all()):  # nothing to learn from; the loop stops at such a loss
             return
         proposed = [view for row in views for view in row]
@@ -300,7 +227,7 @@ class EERMMethod(Method):
 
     def _backward(self, environments: Environments, stems: Sequence[Tensor], views: Views, beta: float) -> Tensor:
         risks = self._risks(environments, stems, views)
-        eerm_objective(risks, beta).backward()
+        grouped_objective(risks, len(environments), self.hparams.variance, beta).backward()
         return risks.detach()
 
     def _backward_one_by_one(
@@ -309,7 +236,7 @@ class EERMMethod(Method):
         device = stems[0].device
         before = rng_state(device)
         risks = self._risks_only(environments, stems, views)
-        weights = iter(objective_weights(risks, beta))
+        weights = iter(grouped_weights(risks, len(environments), self.hparams.variance, beta))
         set_rng_state(before, device)  # the second pass draws the same dropout
         leaves = [stem.detach().requires_grad_(stem.requires_grad) for stem in stems]
         for environment, leaf, row in zip(environments, leaves, views, strict=True):
@@ -357,6 +284,10 @@ class EERM(GNNEstimator):
             paper).
         credit: the explorers' reward. ``"shared"`` (the paper): each gets J_1 = Var({L}) (Alg. 1, line 6).
             ``"difference"``: explorer k gets Var({L}) − Var({L} without L_k), which has the same expected gradient.
+        variance: of which risks the variance is taken where there are several training graphs: ``"pooled"`` (Eq. 3),
+            ``"within"`` each graph or ``"averaged"`` over graphs first, as the authors' code does on Facebook-100 and
+            on Elliptic.
+        reward_variance: the same for the explorers' reward; ``"same"``: as ``variance``.
         reset_explorers: forget what the explorers learned at every epoch, as the authors' code does on Cora, Photo and
             Arxiv. Algorithm 1 never resets.
         directed_edits: flip one direction of an undirected edge, as in the paper's formula.
@@ -396,6 +327,12 @@ class EERM(GNNEstimator):
         None, ge=0, lt=1, needs="learns", help="decay of the running-mean reward baseline"
     )
     credit: Literal["shared", "difference"] = hparam("shared", needs="learns", help="reward of an explorer")
+    variance: Literal["pooled", "within", "averaged"] = hparam(
+        "pooled", help="of which risks, with several graphs: pooled, within a graph, averaged"
+    )
+    reward_variance: Literal["same", "pooled", "within", "averaged"] = hparam(
+        "same", needs="learns", help="of which, for the explorers; same: as variance"
+    )
     reset_explorers: bool = hparam(False, needs="learns", help="forget what explorers learned at every epoch")
     directed_edits: bool = hparam(False, needs="edits_edges", help="flip one direction of an undirected edge")
     new_edge_features: Literal["draw", "mean", "zeros"] = hparam(

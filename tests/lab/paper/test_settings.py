@@ -118,13 +118,12 @@ def test_published_settings_are_those_of_the_authors_code(name: str) -> None:
     layers = 10 if name.endswith("gcnii") else 5 if name.endswith("sage") else 2
     assert (erm.num_layers, eerm.num_layers) == (layers, layers)
     assert eerm.inner_steps == (5 if dataset == "arxiv" else 1)
-    assert (eerm.explorer, eerm.credit, eerm.explorer_baseline, eerm.explorer_options) == (
-        "reinforce",
-        "shared",
-        None,
-        {},
-    )
-    assert erm.backbone_options == eerm.backbone_options == ({"heads": 4} if name == "twitch-gat" else {})
+    assert (eerm.explorer, eerm.credit, eerm.explorer_baseline) == ("reinforce", "shared", None)
+    assert eerm.explorer_options == {"entries_per_node": None}  # the policy is not bounded
+    options = {"twitch-gat": {"heads": 4}, "twitch-gcnii": {"log_softmax": True}}
+    for data in ("elliptic", "arxiv"):
+        options |= {f"{data}-sage": {"self_loops": False}, f"{data}-gprgnn": {"dprate": 0.5}}
+    assert erm.backbone_options == eerm.backbone_options == options.get(name, {})
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -137,7 +136,12 @@ def test_published_has_the_quirks_of_the_authors_code(name: str) -> None:
     assert eerm.reset_explorers == (experiment.dataset in ("cora", "photo", "arxiv"))
     grown = {"twitch-gcn": 30.0, "twitch-gat": 10.0, "twitch-gcnii": 10.0}
     assert eerm.beta_end == grown.get(name)
-    assert made.options.get("one_way", False) == (experiment.dataset == "twitch")
+    assert made.options.get("one_way", False) == (experiment.dataset in ("twitch", "elliptic", "arxiv"))
+    assert made.options.get("two_logits", False) == (experiment.dataset in ("twitch", "facebook100", "elliptic"))
+    # Facebook-100: a step for each graph, on its own variance; Elliptic: risks averaged over graphs first.
+    assert erm.batch == eerm.batch == ("each" if experiment.dataset == "facebook100" else "all")
+    assert eerm.variance == ("averaged" if experiment.dataset == "elliptic" else "pooled")
+    assert made.options.get("version", 2) == 2
     assert made.options.get("unknown_gender") == ("class0" if experiment.dataset == "facebook100" else None)
     assert made.options.get("vocabulary") == ("paper" if experiment.dataset == "facebook100" else None)
     assert made.options.get("variant") == ("authors" if name in ARTIFICIAL else None)
@@ -158,6 +162,8 @@ def test_paper_follows_the_text(name: str) -> None:
     eerm = arms["eerm"]
     assert arms["erm"].lr == eerm.lr
     assert (eerm.directed_edits, eerm.reset_explorers, eerm.beta_end) == (True, False, None)
+    assert (eerm.variance, eerm.reward_variance, eerm.batch) == ("pooled", "same", "all")
+    assert eerm.explorer_options == {"entries_per_node": None}  # the policy is not bounded
     s, beta, lr, explorer_lr = (eerm.edits_per_node, eerm.beta, eerm.lr, eerm.explorer_lr)
     if name in ARTIFICIAL:
         assert (s, beta, lr, explorer_lr) == (5, 2.0, 0.01, 0.005)
@@ -186,8 +192,12 @@ def test_fair_gives_every_arm_the_same_number_of_trials(name: str) -> None:
     erm, learned, random = made.arms
     assert [arm.settings["method"] for arm in made.arms] == ["erm", "eerm", "eerm"]
     assert (learned.settings["explorer"], random.settings["explorer"]) == ("reinforce", "random")
-    assert erm.space == {"lr": PAPER_SPACE["lr"]}
-    assert learned.space == random.space == {name: PAPER_SPACE[name] for name in ("lr", "beta", "edits_per_node")}
+    space = {name: set(PAPER_SPACE[name]) for name in ("lr", "beta", "edits_per_node")}
+    if name == "pubmed":  # its own defaults are in its search
+        space = space | {"lr": space["lr"] | {0.003}, "edits_per_node": {1, 3, 5, 10}}
+    assert {n: set(values) for n, values in (erm.space or {}).items()} == {"lr": space["lr"]}
+    assert {n: set(values) for n, values in (learned.space or {}).items()} == space
+    assert learned.space == random.space
     assert learned.settings["explorer_lr"] == EXPERIMENTS[name].eerm["explorer_lr"]
     assert learned.settings["inner_steps"] == EXPERIMENTS[name].eerm.get("inner_steps", 1)
     for arm in made.arms:
@@ -216,7 +226,7 @@ def test_arms_of_the_ablation_differ_in_what_their_names_say(name: str) -> None:
             assert differing(own[f"ERM, lr {rate}"], own[kinds[0]]) <= {"lr"}
         learned, random = own["EERM, learned"], own["EERM, random"]
         assert (learned.explorer, random.explorer) == ("reinforce", "random")
-        assert differing(learned, random) <= {"explorer", *LEARNING_ONLY}
+        assert differing(learned, random) <= {"explorer", "explorer_options", *LEARNING_ONLY}
         assert learned.lr == float(rates[0])
         assert not learned.reset_explorers
         assert learned.directed_edits == (name != "pubmed")
@@ -237,12 +247,13 @@ def test_explorers_differ_in_what_their_names_say(name: str) -> None:
     ]
     erm, random, learned, fast, gradient = arms.values()
     assert differing(erm, learned) == {"method"}
+    assert learned.explorer_options == {"entries_per_node": None}
     assert (random.explorer, learned.explorer, gradient.explorer) == ("random", "reinforce", "gradient")
     for other in (random, gradient):
-        assert differing(learned, other) - {*LEARNING_ONLY} == {"explorer"}
+        assert differing(learned, other) - {*LEARNING_ONLY} == {"explorer", "explorer_options"}
     assert differing(learned, fast) == {"explorer_lr", "credit", "explorer_baseline", "explorer_options"}
     assert (fast.explorer_lr, fast.credit, fast.explorer_baseline) == (1.0, "difference", 0.9)
-    assert fast.explorer_options == {"normalise": True}
+    assert fast.explorer_options == {"normalise": True, "entries_per_node": None}
     for settings in arms.values():
         assert settings.backbone == "gcn"
         assert settings is erm or (settings.directed_edits, settings.reset_explorers) == (False, False)
@@ -266,7 +277,7 @@ def test_a_size_overrides_what_the_experiment_says() -> None:
 
 def test_the_folder_of_the_data_is_an_option_of_the_dataset(tmp_path: Path) -> None:
     made = plan_of(EXPERIMENTS["twitch-gcn"], "published", Size(), tmp_path)
-    assert made.options == {"one_way": True, "data_dir": str(tmp_path)}
+    assert made.options == {"one_way": True, "two_logits": True, "data_dir": str(tmp_path)}
 
 
 @pytest.mark.parametrize(

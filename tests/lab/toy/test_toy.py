@@ -14,7 +14,7 @@ from graphshift.lab.toy.closed import eerm_optimum, erm_optimum, expected_varian
 from graphshift.lab.toy.figure import draw_toy
 from graphshift.lab.toy.process import READINGS, expected_risk, mean_matrix, sample_risks
 from graphshift.lab.toy.toy import VARIANCE_STARTS, learn, run_toy
-from graphshift.methods.eerm import eerm_objective, variance
+from graphshift.methods.risks import eerm_objective, variance
 
 SIGMAS = (0.5, 1.0, 2.0)
 

@@ -15,7 +15,7 @@ from graphshift.core.registry import expected_one_of
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
-from graphshift.datasets.making.gnn_generators import GENERATORS, WIDTH
+from graphshift.datasets.making.gnn_generators import GENERATORS, VERSIONS, WIDTH, Maker
 from graphshift.datasets.reading.raw_graph import RawGraph
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Pattern, Sparse
@@ -36,6 +36,7 @@ def artificial_shift(
     variant: str,
     seed: int,
     redraw: bool,
+    version: int,
     defaults: Mapping[str, Any],
 ) -> ShiftDataset:
     """Ten environments of one graph, which differ in ten spurious columns; see :func:`~graphshift.datasets.cora.cora`.
@@ -47,10 +48,12 @@ def artificial_shift(
             raise GraphshiftError(f"{name}: {option} is {value!r}; {expected_one_of(value, allowed)}")
     if not isinstance(seed, int) or seed < 0:
         raise GraphshiftError(f"{name}: seed is {seed!r}; expected a whole number of at least 0.")
+    if version not in VERSIONS:
+        raise GraphshiftError(f"{name}: version is {version!r}; expected one of {', '.join(map(str, VERSIONS))}.")
     raw = read()
     graph = Graph.from_edge_index(raw.edge_index, raw.y.numel(), undirected=True)
     x1 = Sparse.from_torch(raw.x)
-    draw = _draw(name, x1, graph, generator, variant, seed, redraw)
+    draw = _draw(name, x1, graph, generator, variant, seed, redraw, VERSIONS[version][generator])
 
     used, y = draw.classes.unique(return_inverse=True)
     shares = draw.classes.bincount(minlength=WIDTH) / y.numel()
@@ -64,7 +67,7 @@ def artificial_shift(
         for e in range(1, _ENVIRONMENTS)
     ]
     found = [round(float(share), 6) for share in shares[used]]
-    facts = {"generator": generator, "variant": variant, "seed": seed, "draws": draw.draws}
+    facts = {"generator": generator, "variant": variant, "version": version, "seed": seed, "draws": draw.draws}
     facts |= {"classes_used": used.numel(), "class_outputs": used.tolist(), "class_shares": found}
     facts |= {"majority": round(float(shares.max()), 6), "degenerate": _degenerate(shares)}
     facts |= {"spurious_columns": list(range(x1.shape[1], x1.shape[1] + WIDTH))}
@@ -77,10 +80,12 @@ class _Draw(NamedTuple):
     draws: int
 
 
-def _draw(name: str, x1: Sparse, graph: Graph, generator: str, variant: str, seed: int, redraw: bool) -> _Draw:
+def _draw(
+    name: str, x1: Sparse, graph: Graph, generator: str, variant: str, seed: int, redraw: bool, make: Maker
+) -> _Draw:
     for draws in range(1, _MOST_DRAWS + 1):
         random = torch.Generator().manual_seed(derive_seed(seed, 31, draws))
-        classes = GENERATORS[generator](x1.shape[1], random)(x1, graph).argmax(dim=1)
+        classes = make(x1.shape[1], random)(x1, graph).argmax(dim=1)
         shares = classes.bincount(minlength=WIDTH) / classes.numel()
         if not redraw or not _degenerate(shares):
             break
@@ -98,11 +103,11 @@ def _draw(name: str, x1: Sparse, graph: Graph, generator: str, variant: str, see
     onehot = F.one_hot(classes, WIDTH).float()
     identity = torch.eye(_ENVIRONMENTS)
     if variant == "paper":
-        gnn = GENERATORS[generator](WIDTH + _ENVIRONMENTS, random)
+        gnn = make(WIDTH + _ENVIRONMENTS, random)
         nodes = classes.numel()
         spurious = [gnn(torch.cat([onehot, row.expand(nodes, -1)], dim=1), graph) for row in identity]
     else:
-        shared = GENERATORS[generator](WIDTH, random)(onehot, graph)
+        shared = make(WIDTH, random)(onehot, graph)
         # torch.nn.Linear's initialisation: uniform within 1 / sqrt(inputs), bias as well.
         bound = _ENVIRONMENTS**-0.5
         weight = (2 * torch.rand(_ENVIRONMENTS + 1, WIDTH, generator=random) - 1) * bound

@@ -1,6 +1,7 @@
 """Random, untrained GNNs: the paper's makers of labels and of spurious features (its Appendix on Cora and Photo)."""
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -31,7 +32,7 @@ class GCNGenerator:
 
 
 class SGCGenerator:
-    """Â² x W; arguments as for :class:`GCNGenerator`."""
+    """Â² x W, Glorot's, no bias: version 1 of the data; arguments as for :class:`GCNGenerator`."""
 
     def __init__(self, in_channels: int, random: torch.Generator) -> None:
         self.weight = _glorot(random, in_channels, WIDTH)
@@ -39,6 +40,21 @@ class SGCGenerator:
     def __call__(self, x: Tensor | Sparse, graph: Graph) -> Tensor:
         """The output of every node, ``[nodes, WIDTH]``."""
         return graph.normalised @ (graph.normalised @ (x @ self.weight))
+
+
+class UniformSGCGenerator:
+    """Â² x W + b, both uniform within 1 / sqrt(in_channels), as ``torch.nn.Linear`` and so the authors' ``SGConv``.
+
+    Arguments as for :class:`GCNGenerator`.
+    """
+
+    def __init__(self, in_channels: int, random: torch.Generator) -> None:
+        drawn = (2 * torch.rand(in_channels + 1, WIDTH, generator=random) - 1) * in_channels**-0.5
+        self.weight, self.bias = drawn[:-1], drawn[-1]
+
+    def __call__(self, x: Tensor | Sparse, graph: Graph) -> Tensor:
+        """The output of every node, ``[nodes, WIDTH]``."""
+        return graph.normalised @ (graph.normalised @ (x @ self.weight)) + self.bias
 
 
 class GATGenerator:
@@ -70,12 +86,13 @@ class GATGenerator:
         return torch.zeros_like(h).index_add(0, row, (weight / total[row]).unsqueeze(2) * h[col])
 
 
+Maker: TypeAlias = Callable[[int, torch.Generator], Callable[[Tensor | Sparse, Graph], Tensor]]
+
 #: Makers of random GNNs by name.
-GENERATORS: dict[str, Callable[[int, torch.Generator], Callable[[Tensor | Sparse, Graph], Tensor]]] = {
-    "gcn": GCNGenerator,
-    "sgc": SGCGenerator,
-    "gat": GATGenerator,
-}
+GENERATORS: dict[str, Maker] = {"gcn": GCNGenerator, "sgc": UniformSGCGenerator, "gat": GATGenerator}
+
+#: The same by version of the data; committed results stand on earlier ones.
+VERSIONS: dict[int, dict[str, Maker]] = {1: GENERATORS | {"sgc": SGCGenerator}, 2: GENERATORS}
 
 
 def _glorot(random: torch.Generator, rows: int, columns: int) -> Tensor:

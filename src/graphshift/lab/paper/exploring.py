@@ -27,7 +27,7 @@ from graphshift.explorers import Explorer, Random, Reinforce, View
 from graphshift.graph.graph import Graph
 from graphshift.lab.paper.reproducing import quiet
 from graphshift.methods import EERM, ERM, EERMMethod
-from graphshift.methods.eerm import variance
+from graphshift.methods.risks import variance
 from graphshift.studies.ledger import Ledger
 from graphshift.studies.records import Entry
 from graphshift.studies.resolved import load_data
@@ -49,6 +49,19 @@ LEARNERS: dict[str, dict[str, Any]] = {
     "own credit, normalised": {"credit": "difference", "baseline": 0.9, "normalise": True},
 }
 
+#: What follows the name of a learner whose policy remembers 64 columns of a node: an approximation of the paper's.
+BOUNDED = ", bounded"
+_BOUND = 64
+
+#: The longest T × epochs of the paper (Arxiv: 5 × 500), and what runs so long: dataset, learner, rate, s.
+LONG = 2500
+_LONG_CASES = (
+    ("planted-structure", "paper", 0.005, 5),
+    ("planted-structure", "own credit", 0.3, 1),
+    ("cora", "paper", 0.001, 1),
+    ("cora", "own credit", 0.3, 1),
+)
+
 _RATES = (0.001, 0.01, 0.1, 0.3, 1.0)
 _VIEWS = 3  # K
 _POINTS = 20  # of a curve
@@ -63,7 +76,7 @@ class Case:
 
     Attributes:
         dataset: on which graph.
-        learner: how they are rewarded, of :data:`LEARNERS`.
+        learner: how they are rewarded, of :data:`LEARNERS`; with :data:`BOUNDED` behind it, by a bounded policy.
         lr: their learning rate.
         edits_per_node: s.
         steps: of learning, T.
@@ -130,6 +143,17 @@ def cases(datasets: Sequence[str], seeds: int, steps: int) -> list[Case]:
     ]
 
 
+def long_cases(datasets: Sequence[str], seeds: int, steps: int = LONG) -> list[Case]:
+    """As long as the paper trains at most, with the paper's policy and with a bounded one."""
+    return [
+        Case(dataset, learner + bound, lr, edits, steps, seed)
+        for seed in range(seeds)
+        for dataset, learner, lr, edits in _LONG_CASES
+        for bound in ("", BOUNDED)
+        if dataset in datasets
+    ]
+
+
 def explore_all(
     wanted: Sequence[Case],
     file: Path,
@@ -177,7 +201,7 @@ def explore(case: Case, backbone: Backbone, environments: Sequence[Environment],
         environments: the training graphs.
         random: the mean variance under random edits.
     """
-    options = dict(LEARNERS[case.learner])
+    options = dict(LEARNERS[case.learner.removesuffix(BOUNDED)])
     method = _method(backbone, lambda m, k: _reinforce(case, options, m, k), credit=options["credit"])
     every, tail = max(case.steps // _POINTS, 1), max(case.steps // 10, 1)
     controlled = {case.steps - 1 - i * tail // _CONTROLS for i in range(_CONTROLS)}
@@ -244,6 +268,7 @@ def _method(backbone: Backbone, make: Callable[[int, int], Explorer], credit: An
 
 def _reinforce(case: Case, options: Mapping[str, Any], m: int, k: int) -> Explorer:
     own = {name: value for name, value in options.items() if name != "credit"}
+    own["entries_per_node"] = _BOUND if case.learner.endswith(BOUNDED) else None
     return Reinforce(case.edits_per_node, lr=case.lr, seed=derive_seed(case.seed, 3, m, k), **own)
 
 

@@ -131,6 +131,13 @@ _ITEMS = (
         settings=("explorers",),
     ),
     Item(
+        "trials",
+        "How good is the best of n trials? ERM against EERM",
+        experiments=("cora-gcn", "pubmed"),
+        settings=("fair",),
+        shows=("trials",),
+    ),
+    Item(
         "leaderboard",
         "Every method on every dataset, tuned alike; with the unlabelled tests in use as well",
         experiments=_LEADERBOARD,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from graphshift.core.errors import GraphshiftWarning
@@ -21,6 +22,19 @@ from graphshift.studies.ledger import Ledger
 
 
 @dataclass(frozen=True)
+class Tried:
+    """What tuning tried for an arm.
+
+    Attributes:
+        scores: on validation, of each setting that did not fail, the mean over tuning seeds.
+        sizes: how many values each tuned setting has.
+    """
+
+    scores: list[float]
+    sizes: list[int]
+
+
+@dataclass(frozen=True)
 class Finished:
     """A study of an experiment that was run to its end, as its folder holds it.
 
@@ -29,12 +43,16 @@ class Finished:
         setting: in which.
         summary: of the study.
         by_rule: its final runs by rule.
+        tried: the trials of tuning, by arm.
+        remarks: in what the folder's plan is not today's, and where explorers have a bounded policy.
     """
 
     experiment: Experiment
     setting: str
     summary: Summary
     by_rule: Mapping[str, list[Row]] = field(repr=False)
+    remarks: tuple[str, ...] = ()
+    tried: Mapping[str, Tried] = field(repr=False, default_factory=dict)
 
     @property
     def rows(self) -> list[Row]:
@@ -109,7 +127,9 @@ def run_experiment(
     if report is not None:
         report(study, place)
     rules = [entry.rule for entry in study.summary.selections]
-    return Finished(experiment, setting, study.summary, {rule: study.rows(rule) for rule in rules})
+    by_rule = {rule: study.rows(rule) for rule in rules}
+    remarks, tried = _remarks(experiment, setting, place), _tried(study.records, place)
+    return Finished(experiment, setting, study.summary, by_rule, remarks, tried)
 
 
 def finished(experiment: Experiment, setting: str, folder: Path) -> Finished | None:
@@ -124,7 +144,69 @@ def finished(experiment: Experiment, setting: str, folder: Path) -> Finished | N
         chosen = {arm.arm: arm.chosen or {} for arm in summary.arms if arm.selection == rule}
         # The ledger also has runs of what tuning chose before failed trials were run again: no part of the study.
         by_rule[rule] = rows_of([r for r in records if r.kind == "run" and r.tuned == chosen.get(r.arm)], rule)
-    return Finished(experiment, setting, summary, by_rule)
+    return Finished(experiment, setting, summary, by_rule, _remarks(experiment, setting, place), _tried(records, place))
+
+
+def _tried(records: Iterable[Record], place: Path) -> dict[str, Tried]:
+    spaces = {arm["name"]: arm.get("space") or {} for arm in read_json(place / "plan.json")["arms"]}
+    scores: dict[str, dict[str, list[float]]] = {}
+    for record in records:
+        if record.kind == "trial" and record.ok and "val" in record.selections:
+            own = scores.setdefault(record.arm, {})
+            own.setdefault(repr(sorted(record.tuned.items())), []).append(record.selections["val"].score)
+    return {
+        arm: Tried([fmean(each) for each in own.values()], [len(values) for values in spaces[arm].values()])
+        for arm, own in scores.items()
+        if arm in spaces
+    }
+
+
+def _remarks(experiment: Experiment, setting: str, place: Path) -> tuple[str, ...]:
+    """What a reader has to know of a folder's plan: an approximation, and what has changed since it was run."""
+    there, today = read_json(place / "plan.json"), plan_of(experiment, setting, Size())
+    arms = {arm["name"]: dict(arm["settings"]) for arm in there["arms"]}
+    found = []
+    bounded = [name for name, own in arms.items() if _is_bounded(own)]
+    if bounded:
+        found.append(
+            f"{_names(bounded)}: explorers remember 64 columns of a node, an approximation of the paper's policy"
+        )
+    spaces = {arm["name"]: _listed(arm.get("space")) for arm in there["arms"]}
+    changed = {arm.name: _changed(arms[arm.name], arm.settings) for arm in today.arms if arm.name in arms}
+    for arm in today.arms:
+        if arm.name in arms:
+            changed[arm.name] += [f"a search of {c}" for c in _changed(spaces[arm.name], _listed(arm.space))]
+    by_change: dict[str, list[str]] = {}
+    for name, changes in changed.items():
+        for change in changes:
+            by_change.setdefault(change, []).append(name)
+    found += [f"{_names(names)}: run before the setting had {change}" for change, names in by_change.items()]
+    data = _changed(there["options"], today.options)
+    return (*found, *(f"run before the data had {change}" for change in data))
+
+
+def _is_bounded(settings: Mapping[str, Any]) -> bool:
+    """Whether an arm's explorers learn by a policy that forgets; one that is reset at every epoch is never full."""
+    learns = settings["method"] == "eerm" and settings.get("explorer", "reinforce") == "reinforce"
+    kept = settings.get("explorer_options", {}).get("entries_per_node", 64)
+    return learns and not settings.get("reset_explorers") and kept is not None
+
+
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    old = {_RENAMED.get(name, name): value for name, value in old.items()}
+    return [f"{name}={value}" for name, value in new.items() if old.get(name) != value and name != "explorer_options"]
+
+
+def _listed(space: Mapping[str, Any] | None) -> dict[str, list[Any]]:
+    return {name: list(values) for name, values in (space or {}).items()}
+
+
+def _names(arms: Sequence[str]) -> str:
+    return " and ".join(arms)
+
+
+#: Settings that had another name when committed results were made.
+_RENAMED = {"explorers": "views"}
 
 
 @contextmanager

@@ -33,6 +33,9 @@ SETTINGS: dict[str, str] = {
 #: The arms of committed results have these names, by which their fits are found again.
 crossed_arms = partial(spaces.crossed_arms, called=str.upper)
 
+#: The paper's policy remembers every column. The default, 64 of each node, is an approximation.
+_EXACT = {"explorer_options": {"entries_per_node": None}}
+
 #: The authors' GCN neither normalises nor adds self-loops.
 _UNNORMALISED = {"gcn": "gcn-unnormalised"}
 
@@ -66,6 +69,7 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
             f"{experiment.name}: setting is {setting!r}; expected one of {', '.join(experiment.settings)}."
         )
     arms, options, trials = _MAKERS[setting](experiment)
+    arms = [_searching(arm, experiment.searched) for arm in arms]
     more = dict(_MORE.get(setting, {}))
     if setting in ("methods", "wide"):
         more["ensemble"] = experiment.ensemble
@@ -99,7 +103,8 @@ _Made = tuple[list[Arm], dict[str, Any], int]
 
 def _published(experiment: Experiment) -> _Made:
     backbone = _UNNORMALISED.get(experiment.backbone, experiment.backbone)
-    own = {"erm": {**experiment.eerm, **experiment.erm}, "eerm": {**experiment.eerm, **_code(experiment)}}
+    both = {**experiment.eerm, **experiment.code_both}
+    own = {"erm": {**both, **experiment.erm}, "eerm": {**both, **_EXACT, **_code(experiment)}}
     arms = [_arm(experiment, method, backbone, own[method], experiment.backbone) for method in experiment.methods]
     return arms, {**experiment.options, **experiment.code_options}, 0
 
@@ -112,7 +117,7 @@ def _code(experiment: Experiment) -> dict[str, Any]:
 
 def _paper(experiment: Experiment) -> _Made:
     settings = {**experiment.eerm, **experiment.text}
-    own = {"erm": settings, "eerm": {**settings, "directed_edits": True}}
+    own = {"erm": settings, "eerm": {**settings, **_EXACT, "directed_edits": True}}
     arms = [_arm(experiment, method, experiment.backbone, own[method]) for method in experiment.methods]
     return arms, {**experiment.options, **experiment.text_options}, 0
 
@@ -126,7 +131,7 @@ def _fair(experiment: Experiment) -> _Made:
     fixed = {n: v for n, v in experiment.eerm.items() if n not in ("lr", "beta", "edits_per_node")}
     common = {"inner_steps": 1, **experiment.common, **fixed}
     arms = crossed_arms(["erm", "eerm"], [experiment.backbone], ["reinforce", "random"], common=common)
-    return arms, dict(experiment.options), experiment.trials
+    return arms, {**experiment.options, **experiment.tuned_options}, experiment.trials
 
 
 def _methods(experiment: Experiment) -> _Made:
@@ -139,7 +144,7 @@ def _methods(experiment: Experiment) -> _Made:
     if experiment.other_backbone is not None:
         arms += crossed_arms(["erm", "eerm"], [experiment.other_backbone], ["random", "gradient"], common=common)
         arms += crossed_arms(["erm"], ["mlp"], [], common=experiment.common)
-    return arms, dict(experiment.options), experiment.method_trials
+    return arms, {**experiment.options, **experiment.tuned_options}, experiment.method_trials
 
 
 def _simple(experiment: Experiment) -> _Made:
@@ -147,7 +152,7 @@ def _simple(experiment: Experiment) -> _Made:
     arms = crossed_arms(["erm"], [experiment.backbone], [], common=experiment.common)
     for method in _WITHOUT_GNN:
         arms.append(Arm(METHODS[method].label, {"method": method}, paper_space({"method": method})))
-    return arms, dict(experiment.options), experiment.method_trials
+    return arms, {**experiment.options, **experiment.tuned_options}, experiment.method_trials
 
 
 def _wide(experiment: Experiment) -> _Made:
@@ -162,14 +167,14 @@ def _wide(experiment: Experiment) -> _Made:
     arms = crossed_arms(_METHODS, [experiment.backbone], ["random", "gradient"], common=common, space=space)
     if experiment.other_backbone is not None:
         arms += crossed_arms(["erm", "eerm"], [experiment.other_backbone], ["gradient"], common=common, space=space)
-    return arms, dict(experiment.options), experiment.wide_trials
+    return arms, {**experiment.options, **experiment.tuned_options}, experiment.wide_trials
 
 
 def _selections(experiment: Experiment) -> _Made:
     """ERM, and EERM with random and with guided edits, as in the table of all methods."""
     common = {**experiment.common, "views": 3}
     arms = crossed_arms(["erm", "eerm"], [experiment.backbone], ["random", "gradient"], common=common)
-    return arms, dict(experiment.options), experiment.method_trials
+    return arms, {**experiment.options, **experiment.tuned_options}, experiment.method_trials
 
 
 def _ablation(experiment: Experiment) -> _Made:
@@ -194,14 +199,14 @@ def _explorers(experiment: Experiment) -> _Made:
     for label, change in _LEARNERS.items():
         settings = {**experiment.eerm, **change}
         arms.append(_arm(experiment, "eerm", experiment.backbone, settings, f"{label}, {experiment.backbone}"))
-    return arms, dict(experiment.options), 0
+    return arms, {**experiment.options, **experiment.tuned_options}, 0
 
 
 def _kinds(experiment: Experiment) -> _Made:
     """ERM, and EERM with every explorer, with the experiment's own settings."""
     common = {**experiment.common, **experiment.eerm}
     arms = crossed_arms(["erm", "eerm"], [experiment.backbone], _ALL_EXPLORERS, common=common)
-    return arms, dict(experiment.options), 0
+    return arms, {**experiment.options, **experiment.tuned_options}, 0
 
 
 #: In the table of all methods. ``reinforce`` is in ``fair``, where it does what ``random`` does.
@@ -229,17 +234,17 @@ _MORE: dict[str, dict[str, Any]] = {
 #: See ``exploring``: what raises the variance is a high learning rate, credit of one's own and a baseline.
 _LEARNERS: dict[str, Mapping[str, Any]] = {
     "random": {"explorer": "random"},
-    "learned": {},
+    "learned": _EXACT,
     "learning fast": {
         "explorer_lr": 1.0,
         "credit": "difference",
         "explorer_baseline": 0.9,
-        "explorer_options": {"normalise": True},
+        "explorer_options": {"normalise": True, "entries_per_node": None},
     },
     "gradient": {"explorer": "gradient"},
 }
 
-_EXPLORERS: dict[str, Mapping[str, Any]] = {"learned": {}, "random": {"explorer": "random"}}
+_EXPLORERS: dict[str, Mapping[str, Any]] = {"learned": _EXACT, "random": {"explorer": "random"}}
 
 _MAKERS: dict[str, Callable[[Experiment], _Made]] = {
     "published": _published,
@@ -253,6 +258,15 @@ _MAKERS: dict[str, Callable[[Experiment], _Made]] = {
     "kinds": _kinds,
     "wide": _wide,
 }
+
+
+def _searching(arm: Arm, more: Mapping[str, tuple[Any, ...]]) -> Arm:
+    """The arm with further values in its search, where it tunes those settings."""
+    own = {name: tuple(values) for name, values in (arm.space or {}).items()}
+    wider = {
+        name: tuple(sorted({*values, *more.get(name, ())})) if name in more else values for name, values in own.items()
+    }
+    return arm if wider == own else Arm(arm.name, arm.settings, wider, arm.baseline)
 
 
 def _shortened(arm: Arm, epochs: int) -> Arm:

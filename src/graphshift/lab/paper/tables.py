@@ -81,10 +81,11 @@ def _note(studies: Sequence[Finished]) -> str:
         tuned = f", {show_budget(summary)}" if summary.tuning else ""
         drawn = f"{len(summary.data_seeds)} data seeds × " if summary.data_seeds else ""
         parts.append(f"{study.setting}: {drawn}{len(summary.seeds)} seeds{tuned}")
+    remarks = "".join(f" {study.setting}, {remark}." for study in studies for remark in study.remarks)
     over = any(study.summary.data_seeds for study in studies)
     return (
         f"± standard deviation over runs. {'; '.join(parts)}. Paired t intervals{' over data seeds' if over else ''}; "
-        "epoch and setting chosen on validation."
+        f"epoch and setting chosen on validation.{remarks}"
     )
 
 

@@ -10,6 +10,7 @@ from graphshift.lab.leaderboard.figures import draw_methods, draw_rules, draw_va
 from graphshift.lab.paper.figures import draw_generators, draw_one_change, draw_spurious, draw_tests
 from graphshift.lab.paper.items import Item
 from graphshift.lab.paper.reproducing import Finished
+from graphshift.lab.paper.trials import draw_trials
 from graphshift.report.figures import can_draw, save_both
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ _DRAWN: dict[str, Callable[[Item, Sequence[Finished]], Figure | None]] = {
     "methods": draw_methods,
     "rules": draw_rules,
     "variance": draw_variance,
+    "trials": draw_trials,
 }
 
 

@@ -16,6 +16,7 @@ from graphshift.lab.paper.exploring import Explored
 from graphshift.lab.paper.figures import draw_exploring
 from graphshift.lab.paper.reproducing import Finished, quiet
 from graphshift.lab.paper.tables import exploring_table, item_tables, rates_table
+from graphshift.lab.paper.trials import trial_tables
 from graphshift.lab.reproduce.figures import draw_item
 from graphshift.lab.reproduce.page import item_page
 from graphshift.lab.shift.tables import shift_tables
@@ -35,6 +36,8 @@ def short_tables(item: Item, studies: Sequence[Finished]) -> list[StudyTable]:
         return leaderboard_tables(studies)
     if "rules" in item.shows:
         return rule_tables(studies)
+    if "trials" in item.shows:
+        return trial_tables(studies)
     return item_tables(item, studies, tests=False)
 
 
@@ -47,7 +50,7 @@ def write_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[St
         for name, own in by_study.items():
             _write(own, place, name=name)
         full = [*short, *(table for own in by_study.values() for table in own)]
-    elif "rules" in item.shows:
+    elif {"rules", "trials"} & {*item.shows}:
         full = short
     else:
         full = item_tables(item, studies)

@@ -185,7 +185,9 @@ def _exploring(item: Item, request: Request) -> list[StudyTable]:
     else:
         missing = _missing(item, explorers.DATASETS, request)
         seeds, steps = (1, 10) if request.quick else (request.seeds or 3, _EXPLORER_STEPS)
-        wanted = explorers.cases([name for name in explorers.DATASETS if name not in missing], seeds, steps)
+        there = [name for name in explorers.DATASETS if name not in missing]
+        wanted = explorers.cases(there, seeds, steps)
+        wanted += explorers.long_cases(there, seeds, 20 if request.quick else explorers.LONG)
         with _resumable(), progress_bar("exploring", len(wanted), unit="cases") as told:
             records = explorers.explore_all(wanted, file, request.data_dir, told)
     return report.write_exploring(item, records, request.folder) if records else []

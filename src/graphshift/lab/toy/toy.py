@@ -26,7 +26,7 @@ from graphshift.lab.toy.process import (
     mean_matrix,
     sample_risks,
 )
-from graphshift.methods.eerm import eerm_objective, variance
+from graphshift.methods.risks import eerm_objective, variance
 
 Objective = Literal["erm", "variance", "eerm"]
 
