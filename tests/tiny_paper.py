@@ -53,9 +53,9 @@ def counted_fits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     done: list[str] = []
     real = job_runner.attempt
 
-    def noted(job: Any, data: Any) -> Record:
+    def noted(job: Any, data: Any, *more: Any) -> Record:
         done.append(job.id)
-        return real(job, data)
+        return real(job, data, *more)
 
     monkeypatch.setattr(job_runner, "attempt", noted)
     return done

@@ -151,9 +151,9 @@ def _tried(records: Iterable[Record], place: Path) -> dict[str, Tried]:
     spaces = {arm["name"]: arm.get("space") or {} for arm in read_json(place / "plan.json")["arms"]}
     scores: dict[str, dict[str, list[float]]] = {}
     for record in records:
-        if record.kind == "trial" and record.ok and "val" in record.selections:
-            own = scores.setdefault(record.arm, {})
-            own.setdefault(repr(sorted(record.tuned.items())), []).append(record.selections["val"].score)
+        score = record.selections["val"].score if record.ok and "val" in record.selections else None
+        if record.kind == "trial" and score is not None:
+            scores.setdefault(record.arm, {}).setdefault(repr(sorted(record.tuned.items())), []).append(score)
     return {
         arm: Tried([fmean(each) for each in own.values()], [len(values) for values in spaces[arm].values()])
         for arm, own in scores.items()

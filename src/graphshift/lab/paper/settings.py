@@ -263,9 +263,7 @@ _MAKERS: dict[str, Callable[[Experiment], _Made]] = {
 def _searching(arm: Arm, more: Mapping[str, tuple[Any, ...]]) -> Arm:
     """The arm with further values in its search, where it tunes those settings."""
     own = {name: tuple(values) for name, values in (arm.space or {}).items()}
-    wider = {
-        name: tuple(sorted({*values, *more.get(name, ())})) if name in more else values for name, values in own.items()
-    }
+    wider = own | {name: tuple(sorted({*own[name], *values})) for name, values in more.items() if name in own}
     return arm if wider == own else Arm(arm.name, arm.settings, wider, arm.baseline)
 
 

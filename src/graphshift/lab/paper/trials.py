@@ -45,9 +45,8 @@ def trial_tables(studies: Sequence[Finished]) -> list[StudyTable]:
             rows.append([arm, f"{len(tried.scores)} of {prod(tried.sizes)}", *cells])
         name = f"trials: {study.experiment.name}, expected best validation {METRICS.find(study.summary.metric).title}"
         columns = ["arm", "settings tried", *(f"n = {n}" for n in _COLUMNS)]
-        tables.append(
-            StudyTable(name, columns, rows, "of n settings drawn from those that were tried (mean of seeds).")
-        )
+        note = "of n settings, drawn from those that were tried; a setting's score is the mean over tuning seeds."
+        tables.append(StudyTable(name, columns, rows, note))
     return tables
 
 
