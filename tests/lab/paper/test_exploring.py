@@ -22,7 +22,7 @@ from graphshift.explorers import Explorer, Random, Reinforce, View
 from graphshift.graph.graph import Graph
 from graphshift.lab.paper import exploring
 from graphshift.lab.paper.exploring import LEARNERS, Case, Explored, cases, explore, explore_all, explored, relabelled
-from graphshift.lab.paper.tables import exploring_table, rates_table
+from graphshift.lab.paper.tables import exploring_table, long_table, rates_table
 from graphshift.methods import EERM, EERMMethod
 from policies import logits_of
 from reference import dense_adjacency, graph_of, random_data
@@ -308,3 +308,23 @@ def test_a_graph_of_one_node_has_nothing_to_explore() -> None:
     graph = Graph.from_edge_index(torch.empty(2, 0, dtype=torch.int64), 1)
     with pytest.raises(GraphshiftError, match="a graph of one node has no pairs to explore"):
         exploring._drawn(View(graph, torch.empty(0, dtype=torch.int64)))
+
+
+def test_long_cases_have_an_exact_and_a_bounded_policy(tmp_path: Path) -> None:
+    wanted = exploring.long_cases(["planted-structure"], 1, steps=40)
+    assert [case.learner.endswith(exploring.BOUNDED) for case in wanted] == [False, True] * 2
+    assert {case.edits_per_node for case in wanted} == {1, 5}
+    exact, bounded = (exploring._reinforce(case, {"credit": "shared"}, 0, 0) for case in wanted[:2])
+    assert (exact.entries_per_node, bounded.entries_per_node) == (None, 64)
+    rising = [1.0, 2.0, 3.0, 4.0, 5.0]
+    records = [
+        Explored(
+            id=case.id, dataset=case.dataset, learner=case.learner, lr=case.lr, edits_per_node=case.edits_per_node,
+            steps=40, seed=0, views=3, nodes=10, curve={"step": [8, 16, 24, 32, 40], "variance": rising},
+            last=5.0, control=1.0, random=0.5, distinct=[1.0],
+        )
+        for case in wanted
+    ]  # fmt: skip
+    table = long_table(records)
+    assert [row[4] for row in table.rows].count("exact") == 2
+    assert table.rows[0][-6:] == ["2.0", "4.0", "6.0", "8.0", "10.0", "2.0"]

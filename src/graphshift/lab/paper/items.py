@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.registry import expected_one_of
@@ -20,6 +22,7 @@ class Item:
         experiments: whose studies it shows.
         settings: in which; of those that the experiments have.
         data: the datasets that it describes, each with the kind of picture (or ``"table"``).
+        options: of those datasets.
         shows: for studies, which of ``"tests"``, ``"spurious"`` and ``"generators"`` are drawn; ``"methods"`` (with
             ``"variance"``) or ``"rules"`` for items with tables of their own.
     """
@@ -30,6 +33,7 @@ class Item:
     experiments: tuple[str, ...] = ()
     settings: tuple[str, ...] = ("published", "paper", "fair", "ablation")
     data: tuple[tuple[str, str], ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
     shows: tuple[str, ...] = ("tests",)
 
 
@@ -48,6 +52,13 @@ def _appendix() -> list[Item]:
                 number += 1
     return found
 
+
+#: The training schools of all three choices.
+_TRAINING = (
+    *("Johns Hopkins55", "Caltech36", "Amherst41"),
+    *("Bingham82", "Duke14", "Princeton12"),
+    *("WashU32", "Brandeis99", "Carnegie49"),
+)
 
 _LEADERBOARD = (
     "structure",
@@ -120,7 +131,12 @@ _ITEMS = (
         "The score drops clearly from IID to OOD.",
         ("twitch-iid-gcn", "twitch-iid-gat", "twitch-iid-gcnii"),
     ),
-    Item("fig7", "Facebook-100: sizes, densities and degrees", data=(("facebook100", "sizes"),)),
+    Item(
+        "fig7",
+        "Facebook-100: sizes, densities and degrees",
+        data=(("facebook100", "sizes"),),
+        options={"training": _TRAINING},
+    ),
     Item("fig8", "Elliptic: label rates", data=(("elliptic", "rates"),)),
     Item("fig9", "Arxiv: t-SNE of training, validation and test nodes", data=(("arxiv", "tsne"),)),
     *_appendix(),

@@ -8,7 +8,7 @@ from typing import Any
 
 from graphshift.data.metrics import METRICS
 from graphshift.lab.paper import PUBLISHED, Item, Published
-from graphshift.lab.paper.exploring import Explored
+from graphshift.lab.paper.exploring import BOUNDED, Explored
 from graphshift.lab.paper.reproducing import Finished
 from graphshift.report.study_tables import StudyTable, show_budget, show_difference, show_settings, show_spread
 from graphshift.report.tables import show_score
@@ -145,6 +145,31 @@ def rates_table(records: Sequence[Explored]) -> StudyTable:
         ["dataset", "s", "reward", *(f"lr {lr:g}" for lr in rates), "seeds"],
         rows,
         "the GNN, trained by ERM, stands still. Other columns: the same views with random columns, repetitions kept.",
+    )
+
+
+def long_table(records: Sequence[Explored]) -> StudyTable:
+    """How the variance goes on for as long as the paper trains at most, with the policy bounded and not.
+
+    Args:
+        records: of :func:`graphshift.lab.paper.exploring.explore_all`; those with the most steps are shown.
+    """
+    steps = max((r.steps for r in records), default=0)
+    rows = []
+    for r in sorted((r for r in records if r.steps == steps), key=lambda r: (r.dataset, r.lr, r.learner, r.seed)):
+        ends = r.curve["variance"]
+        shown = [ends[int(share * len(ends)) - 1] / r.random for share in (0.2, 0.4, 0.6, 0.8, 1.0)]
+        policy = "bounded" if r.learner.endswith(BOUNDED) else "exact"
+        learner = r.learner.removesuffix(BOUNDED)
+        start = [r.dataset, str(r.edits_per_node), learner, f"{r.lr:g}", policy, str(r.seed)]
+        rows.append([*start, *(f"{value:.1f}" for value in shown), f"{r.control / r.random:.1f}"])
+    columns = ["dataset", "s", "reward", "lr", "policy", "seed"]
+    columns += [f"step {steps * share // 5}" for share in range(1, 6)]
+    return StudyTable(
+        f"exploring: the variance along {steps} steps, over that under random edits",
+        [*columns, "other columns"],
+        rows,
+        "the GNN, trained by ERM, stands still; means of a twentieth of the steps. Bounded: 64 columns of a node.",
     )
 
 

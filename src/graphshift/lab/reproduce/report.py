@@ -15,7 +15,7 @@ from graphshift.lab.paper import Item
 from graphshift.lab.paper.exploring import Explored
 from graphshift.lab.paper.figures import draw_exploring
 from graphshift.lab.paper.reproducing import Finished, quiet
-from graphshift.lab.paper.tables import exploring_table, item_tables, rates_table
+from graphshift.lab.paper.tables import exploring_table, item_tables, long_table, rates_table
 from graphshift.lab.paper.trials import trial_tables
 from graphshift.lab.reproduce.figures import draw_item
 from graphshift.lab.reproduce.page import item_page
@@ -68,10 +68,15 @@ def write_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[St
 
 def write_exploring(item: Item, records: Sequence[Explored], folder: Path) -> list[StudyTable]:
     """What explorers that learn do to the variance, beside random ones."""
-    short = [rates_table(records)]
-    _write([exploring_table(records)], folder / item.name, name="variance")
+    least = min(record.steps for record in records)
+    usual = [record for record in records if record.steps == least]
+    short, long = [rates_table(usual)], [record for record in records if record.steps > least]
+    _write([exploring_table(usual)], folder / item.name, name="variance")
     _write(short, folder / item.name, name="rates")
-    draw_exploring(records, folder / item.name)
+    if long:
+        short.append(long_table(long))
+        _write(short[1:], folder / item.name, name="long")
+    draw_exploring(usual, folder / item.name)
     return short
 
 
@@ -83,7 +88,7 @@ def write_data_item(item: Item, datasets: Sequence[str], folder: Path, data_dir:
     for name, kind in item.data:
         if name not in datasets:
             continue
-        options: dict[str, Any] = {} if data_dir is None else {"data_dir": str(data_dir)}
+        options: dict[str, Any] = {**item.options, **({} if data_dir is None else {"data_dir": str(data_dir)})}
         with quiet():
             data = load(name, **options)
         rows = dataset_statistics(data)
