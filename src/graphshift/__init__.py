@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.methods.vrex import VREx
     from graphshift.report.pictures import figure
     from graphshift.report.study_api import compare, recommend
-    from graphshift.shift.comparing.compare import Comparison, compare_graphs
+    from graphshift.shift.comparing.compare import compare_graphs
     from graphshift.training.callbacks import Callback
     from graphshift.training.run import Run
 
@@ -61,7 +61,7 @@ _HOMES = {
     "methods": ("METHODS", "eerm_objective", "variance"),
     "report.pictures": ("figure",),
     "report.study_api": ("compare", "recommend"),
-    "shift.comparing.compare": ("Comparison", "compare_graphs"),
+    "shift.comparing.compare": ("compare_graphs",),
     "training.callbacks": ("Callback",),
     "training.run": ("Run",),
 }

@@ -71,7 +71,7 @@ def _show(found: Comparison, remarks: list[str]) -> None:
     for block in found.blocks:
         print(f"{block.name}: {block.says}")
     for text in (*(f"{b.name}: {c}" for b in found.blocks for c in b.caveats), *found.caveats, *remarks):
-        print(f"caveat: {text}.")
+        print(f"caveat: {text}" + "." * (not text.endswith("?")))
     for text in found.advice:
         print(f"→ {text}")
 
