@@ -388,3 +388,22 @@ def test_an_ensemble_predicts_the_target_too(graphshift: Any, tables: tuple[Path
     expected = model.predict_frame(data.target)
     assert table["prediction"].tolist() == expected["prediction"].tolist()
     assert table["p(south)"].tolist() == pytest.approx(expected["p(south)"], rel=1e-5)
+
+
+def test_prediction_sets_are_columns(graphshift: Any, fitted: Path, tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    answer = graphshift("predict", fitted, *DATA, "--out", path, "--coverage", 0.8, "--weights", "none")
+    assert (answer.status, answer.err) == (0, "")
+    table = pd.read_csv(path, dtype={"set": str}, keep_default_na=False)
+    data, model = gs.load("planted", nodes=60), gs.load_model(fitted / "model")
+    for e in data.tests:
+        found = model.predict_set(e, 0.8, weights="none")
+        own = table[table["environment"] == e.name]
+        assert own["set_size"].tolist() == found.sizes.tolist()
+        expected = ["|".join(str(k) for k in range(len(row)) if row[k]) for row in found.members]
+        assert own["set"].tolist() == expected
+    answer = graphshift("predict", fitted, *DATA, "--out", tmp_path / "q.csv", "--weights", "none")
+    assert answer.status == 2
+    assert "give --coverage too" in answer.err
+    answer = graphshift("predict", fitted, *DATA, "--out", tmp_path / "q.csv", "--coverage", "90")
+    assert (answer.status, "coverage is 90.0; expected a share" in answer.err) == (2, True)

@@ -78,7 +78,11 @@ def test_a_saved_model_predicts_the_same_bits(method: str, data: gs.ShiftDataset
     assert (model.best_epoch_, len(model.history_)) == (0, 1)
     assert model.best_score_ == model.score(data.val[0])
     model.save(tmp_path / "model")
-    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["model.json", "weights.safetensors"]
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+        "held_out.safetensors",
+        "model.json",
+        "weights.safetensors",
+    ]
     loaded = gs.load_model(tmp_path / "model")
     assert loaded.settings_ == model.settings_
     for environment in data.environments:

@@ -202,7 +202,8 @@ def test_a_saved_blend_predicts_the_same_bits(calibrated: bool, data: gs.ShiftDa
     bare = data if calibrated else gs.ShiftDataset("bare", data.train, (), data.tests)
     model = gs.Blend(members=[*MEMBERS, {"method": "logistic"}], selection="val" if calibrated else "last").fit(bare)
     model.save(tmp_path / "m")
-    assert sorted(path.name for path in (tmp_path / "m").iterdir()) == ["model.json", "weights.safetensors"]
+    files = [*(["held_out.safetensors"] if calibrated else []), "model.json", "weights.safetensors"]
+    assert sorted(path.name for path in (tmp_path / "m").iterdir()) == files
     loaded = gs.load_model(tmp_path / "m")
     assert loaded.settings_ == model.settings_
     for adapt in (None, "norm", *(["prior"] if calibrated else [])):

@@ -24,6 +24,15 @@ Threshold = Annotated[
     Option(metavar="P|auto|recall=R", help="above which class 1 is predicted; auto, recall=, precision=, fpr= choose"),
 ]
 Raw = Annotated[bool, Option("--raw", help="probabilities as they are, not calibrated on validation")]
+Coverage = Annotated[
+    float | None,
+    Option(metavar="SHARE", help="add for each node a set of classes, or an interval, that has the truth so often"),
+]
+Score = Annotated[str, Option(metavar="threshold|aps|raps", help="of --coverage: how sets are filled")]
+Smooth = Annotated[float, Option(metavar="L", help="of --coverage: the part of a score that is its neighbours' mean")]
+Weights = Annotated[
+    str, Option(metavar="auto|none|each-class|classes|features", help="of --coverage: what may have shifted")
+]
 _OPTIONS = "an option of the dataset, as nodes=500; of tables: unknown_ids=drop, separator=;"
 TableOptions = Annotated[list[str] | None, Option("--option", "-o", metavar="NAME=VALUE", help=_OPTIONS)]
 
@@ -81,6 +90,10 @@ def predict(
     adapt: Adapt = None,
     threshold: Threshold = None,
     raw: Raw = False,
+    coverage: Coverage = None,
+    set_score: Score = "aps",
+    smooth: Smooth = 0.0,
+    weights: Weights = "auto",
     option: TableOptions = None,
     data_dir: DataDir = None,
     force: Force = False,
@@ -88,13 +101,17 @@ def predict(
 ) -> None:
     """Write predictions as CSV, for a dataset or for new tables with the columns of the training tables."""
     from graphshift.estimators.loading import load_model
-    from graphshift.fitting.predictions import prediction_table, write_table
+    from graphshift.estimators.sets import HowSets
+    from graphshift.fitting.predictions import node_table, prediction_table, write_table
 
     refuse_existing(out, force)
+    if coverage is None and (set_score, smooth, weights) != ("aps", 0.0, "auto"):
+        raise GraphshiftError("--set-score, --smooth and --weights say how sets are made: give --coverage too, as 0.9.")
+    sets = None if coverage is None else HowSets(coverage, set_score, smooth, weights=weights)
     loaded = load_model(model)
-    how: Any = {"adapt": adapt, "threshold": _threshold(threshold), "calibrated": False if raw else None}
+    how: Any = {"adapt": adapt, "threshold": _threshold(threshold), "calibrated": False if raw else None, "sets": sets}
     if are_tables(dataset, edges):
-        table = loaded.predict_frame(prepared_tables(loaded, dataset, edges, option, data_dir), **how)
+        table = node_table(loaded, prepared_tables(loaded, dataset, edges, option, data_dir), **how)
     else:
         table = prediction_table(loaded, load_dataset(dataset, option, data_dir), every_node=every_node, **how)
     write_table(table, out)

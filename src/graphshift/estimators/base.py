@@ -29,7 +29,8 @@ from graphshift.data.tasks import Task
 from graphshift.datasets.tables.preparation import save_preparation
 from graphshift.estimators.adaptation import Calibration, calibrated_to, parts_of, reweighted
 from graphshift.estimators.checking import checked
-from graphshift.estimators.confidence import confidence_of
+from graphshift.estimators.held_out import save_held_out
+from graphshift.estimators.learning import learn_from
 from graphshift.estimators.predictor import Graphs, Predictor
 from graphshift.training.batches import Batches, full_batch
 from graphshift.training.callbacks import Callback, ProgressBar
@@ -108,6 +109,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         prior_: shares of the classes in training; empty in regression.
         calibrations_: what ``adapt="prior"`` needs; see :meth:`calibrate`.
         confidences_: what calibrated probabilities and thresholds need; see :meth:`calibrate`.
+        held_out_: what prediction sets need; see :meth:`calibrate`.
         preparation_: how raw tables become graphs, if the model was fitted on a dataset of tables; else None.
     """
 
@@ -322,30 +324,17 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
     def calibrate(self, graphs: Graphs) -> None:
         """Learns from labelled graphs that the model was not trained on how sure it may be.
 
-        ``adapt="prior"``, calibrated probabilities and thresholds need it.
+        ``adapt="prior"``, calibrated probabilities, thresholds and prediction sets need it.
 
         ``fit`` does this on the validation graphs, or on the training nodes that were held out.
         """
         check_is_fitted(self, "task_")
-        environments = as_environments(graphs, self.task_) if self.task_.is_classification else []
-        self.calibrations_, self.confidences_ = {}, {}
         modes = ["", *(["norm"] if self.has_batch_norm else [])]
-        for mode in modes if environments else ():
-            scores, labels = [], []
-            for environment in environments:
-                self._check_width(environment)
-                output = self._output(environment.to(self._device()), parts_of(mode or None))
-                own = self.task_.class_scores(output)[environment.counted.cpu()]
-                if not bool(torch.isfinite(own).all()):
-                    raise GraphshiftError(
-                        f"environment {environment.name!r}: the model's predictions are not finite; its weights are "
-                        "too large. Fit it anew (--force replaces a run): a checkpoint may be damaged, or the features "
-                        "too large (scale them)."
-                    )
-                scores.append(own)
-                labels.append(environment.labels.cpu())
-            self.calibrations_[mode] = calibrated_to(scores, labels, self.prior_)
-            self.confidences_[mode] = confidence_of(scores, labels, binary=self.task_.kind == "binary")
+        learned = learn_from(self, as_environments(graphs, self.task_), modes)
+        self.confidences_, self.held_out_ = learned.confidences, learned.held_out
+        self.calibrations_ = {
+            mode: calibrated_to(scores, learned.labels, self.prior_) for mode, scores in learned.scores.items()
+        }
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes ``model.json`` and ``weights.safetensors``: all that :func:`load_model` needs.
@@ -371,6 +360,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         confidences = {mode: found.to_json() for mode, found in self.confidences_.items()}
         note |= {"prior": self.prior_.tolist(), "calibrations": calibrations, "confidences": confidences}
         write_json(folder / "model.json", note)
+        save_held_out(folder, self.held_out_)
         save_preparation(folder, self.preparation_, overwrite=overwrite)
 
     def _html_repr(self) -> str:

@@ -12,9 +12,10 @@ from graphshift.core.html import html_table
 from graphshift.core.storage import write_json
 from graphshift.data.environment import Environment, as_environments
 from graphshift.datasets.tables.preparation import save_preparation
-from graphshift.estimators.adaptation import parts_of
 from graphshift.estimators.base import FORMAT, Estimator, refuse_occupied
-from graphshift.estimators.confidence import Confidence, confidence_of
+from graphshift.estimators.confidence import Confidence
+from graphshift.estimators.held_out import save_held_out
+from graphshift.estimators.learning import learn_from
 from graphshift.estimators.predictor import Graphs, Predictor
 
 
@@ -36,24 +37,17 @@ class Ensemble(Predictor):
             message = "the members of an ensemble differ in task or number of features; they cannot be averaged."
             raise GraphshiftError(message)
         ((self.task_, self.n_features_in_, self.n_edge_features_),) = shapes
-        self.preparation_, self.confidences_ = self.members[0].preparation_, {}
+        self.preparation_, self.confidences_, self.held_out_ = self.members[0].preparation_, {}, {}
+        self.prior_ = self.members[0].prior_
 
     def calibrate(self, graphs: Graphs) -> None:
         """Learns from labelled graphs that no member was trained on how sure the mean may be.
 
-        Calibrated probabilities and thresholds need it.
+        Calibrated probabilities, thresholds and prediction sets need it.
         """
-        environments = as_environments(graphs, self.task_) if self.task_.is_classification else []
         modes = ["", *(["norm"] if all("norm" in member.confidences_ for member in self.members) else [])]
-        self.confidences_ = {}
-        for mode in modes if environments else ():
-            scores, labels = [], []
-            for environment in environments:
-                self._check_width(environment)
-                output = self._output(environment, parts_of(mode or None))
-                scores.append(self.task_.class_scores(output)[environment.counted.cpu()])
-                labels.append(environment.labels.cpu())
-            self.confidences_[mode] = confidence_of(scores, labels, binary=self.task_.kind == "binary")
+        learned = learn_from(self, as_environments(graphs, self.task_), modes)
+        self.confidences_, self.held_out_ = learned.confidences, learned.held_out
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes ``ensemble.json`` and a folder for each member; the arguments are :meth:`Estimator.save`'s."""
@@ -63,6 +57,7 @@ class Ensemble(Predictor):
         for name, member in zip(names, self.members, strict=True):
             member.save(folder / name / "model", overwrite=overwrite)
         note_ensemble(folder, len(names), self.confidences_)
+        save_held_out(folder, self.held_out_)
         save_preparation(folder, self.preparation_, overwrite=overwrite)
         for name in ("model.json", "weights.safetensors"):
             (folder / name).unlink(missing_ok=True)

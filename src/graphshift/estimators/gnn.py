@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -157,13 +157,23 @@ class GNNEstimator(_FittedGNN, Estimator):
         return result
 
     def _plain_output(self, environment: Environment, parts: Sequence[str]) -> Tensor:
+        with self._inference(environment, parts):
+            return self.backbone_(environment.x, environment.graph)
+
+    def _represented(self, environment: Environment, parts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        with self._inference(environment, parts):
+            return self.backbone_.represent(self.backbone_.stem(environment.x), environment.graph)
+
+    @contextmanager
+    def _inference(self, environment: Environment, parts: Sequence[str]) -> Iterator[None]:
+        """Without gradients, and with the graph's own batch statistics if they are asked for."""
         if "norm" in parts and environment.num_nodes < 2:
             raise GraphshiftError(
                 f"environment {environment.name!r} has one node, whose mean and variance say nothing: adapt is 'norm', "
                 "which needs at least two."
             )
         with torch.no_grad(), own_statistics(self.backbone_) if "norm" in parts else nullcontext():
-            return self.backbone_(environment.x, environment.graph)
+            yield
 
     def _note(self) -> dict[str, Any]:
         return {"own_backbone": type(self.backbone).__name__ if isinstance(self.backbone, nn.Module) else None}

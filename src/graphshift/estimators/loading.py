@@ -17,6 +17,7 @@ from graphshift.estimators.base import FORMAT, Estimator
 from graphshift.estimators.confidence import Confidence
 from graphshift.estimators.ensemble import Ensemble
 from graphshift.estimators.gnn import GNNEstimator
+from graphshift.estimators.held_out import load_held_out
 from graphshift.estimators.notes import EnsembleNote, ModelNote
 from graphshift.estimators.settings import recorded_estimator
 
@@ -34,6 +35,7 @@ def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Esti
         members = [_load(folder / f"member-{i + 1}" / "model", backbone) for i in range(int(note["members"]))]
         ensemble = Ensemble(members)
         ensemble.confidences_ = _confidences(note, folder / "ensemble.json")
+        ensemble.held_out_ = load_held_out(folder, ensemble.task_)
         ensemble.preparation_ = load_preparation(folder) or ensemble.preparation_
         return ensemble
     of_run = not (folder / "model.json").is_file() and (folder / "model" / "model.json").is_file()
@@ -81,6 +83,7 @@ def _load(folder: Path, backbone: nn.Module | None) -> Estimator:
     model.settings_ = model.settings()
     model.history_, model.prior_, model.calibrations_ = [], prior, calibrations
     model.confidences_ = _confidences(note, folder / "model.json")
+    model.held_out_ = load_held_out(folder, task)
     model.preparation_ = load_preparation(folder)
     return model
 

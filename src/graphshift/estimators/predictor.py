@@ -19,6 +19,8 @@ from graphshift.datasets.tables.preparation import Preparation
 from graphshift.estimators.adaptation import parts_of
 from graphshift.estimators.confidence import Confidence, parsed
 from graphshift.estimators.frames import prediction_frame, prepared
+from graphshift.estimators.held_out import HeldOut, Signals
+from graphshift.estimators.sets import HowSets, PredictionSets, sets_of
 
 Graphs: TypeAlias = Environment | Data | Iterable[Environment | Data]
 
@@ -41,6 +43,8 @@ class Predictor(ABC):
         preparation_: how raw tables become graphs, if the model was fitted on tables; else None.
         confidences_: what validation graphs said of the probabilities, by adaptation: ``""`` for none, ``"norm"``.
             Empty without validation graphs and in regression.
+        held_out_: what they said for prediction sets, likewise; see :meth:`predict_set`.
+        prior_: shares of the classes in training; empty in regression.
     """
 
     task_: Task
@@ -48,6 +52,8 @@ class Predictor(ABC):
     n_edge_features_: int = 0
     preparation_: Preparation | None = None
     confidences_: dict[str, Confidence]
+    held_out_: dict[str, HeldOut]
+    prior_: Tensor
 
     @property
     def classes_(self) -> tuple[Any, ...]:
@@ -165,6 +171,65 @@ class Predictor(ABC):
         found = self._each([graphs] if isinstance(graphs, Environment | Data) else graphs, frame, adapt, labelled=False)
         return pd.concat(found.values(), ignore_index=True)
 
+    def predict_set(
+        self,
+        graphs: Graphs,
+        coverage: float = 0.9,
+        *,
+        score: str = "aps",
+        smooth: float = 0.0,
+        alike: float = 0.0,
+        weights: str = "auto",
+        adapt: str | None = None,
+    ) -> PredictionSets | dict[str, PredictionSets]:
+        """For every node a set of classes, or an interval, that has its label with probability ``coverage``.
+
+        It holds for nodes that are exchangeable with the held-out ones (:meth:`calibrate`), and under the assumption of
+        the weights where there are some: see :data:`graphshift.estimators.sets.WEIGHTS`. Several graphs give a dict.
+
+        Args:
+            graphs: labels are not needed, and never looked at.
+            coverage: the share of nodes whose set is to have their label.
+            score: ``"threshold"``, ``"aps"`` or ``"raps"``; not used in regression.
+            smooth, alike: parts of a score that are the mean of neighbours' (DAPS) and of alike nodes' (SNAPS).
+            weights: ``"none"``, ``"each-class"``, ``"classes"``, ``"features"`` or ``"auto"``.
+            adapt: ``"norm"`` or None; for new class shares there are weights.
+        """
+        how = HowSets(coverage, score, smooth, alike, weights)
+        found = {}
+        for e, signals in self.signals(graphs, adapt=adapt).items():
+            held = self.held_out_["" if adapt is None else adapt]
+            found[e.name] = sets_of(e.replace(task=self.task_), signals, held, self.prior_, how, self.classes_)
+        return next(iter(found.values())) if isinstance(graphs, Environment | Data) else found
+
+    def signals(self, graphs: Graphs, *, adapt: str | None = None) -> dict[Environment, Signals]:
+        """What the model shows of every node: probabilities, the neighbours' mean, hidden states, energy; by graph.
+
+        Args:
+            graphs: labels are not looked at.
+            adapt: ``"norm"`` or None.
+        """
+        self._check_fitted()
+        if not self.held_out_:
+            raise GraphshiftError(
+                "the model has no held-out nodes: it was fitted without a validation graph, or saved by an earlier "
+                "version. Fit it with a validation graph or selection 'id_val', or call model.calibrate(graphs) with "
+                "labelled graphs that it was not trained on, and save it."
+            )
+        if adapt not in (None, *filter(None, self.held_out_)):
+            raise GraphshiftError(
+                f"adapt is {adapt!r}; expected {' or '.join(repr(m or None) for m in self.held_out_)} here; for new "
+                "class shares there is weights='classes'."
+            )
+        parts, found = self._checked(adapt), {}
+        for e in as_environments(graphs, self.task_, labelled=False):
+            self._check_width(e)
+            hidden, output = self._represented(e.to(self._device()), parts)
+            if not bool(torch.isfinite(output).all()):
+                raise GraphshiftError(f"environment {e.name!r}: the model predicts NaN or infinite values.")
+            found[e] = Signals.of(e, hidden, output, self.task_, self._confidence(adapt))
+        return found
+
     @overload
     def score(self, graphs: Environment | Data, **how: Unpack[How]) -> float: ...
     @overload
@@ -258,6 +323,11 @@ class Predictor(ABC):
     @abstractmethod
     def _output(self, environment: Environment, parts: Sequence[str]) -> Tensor:
         """For every node, ``[nodes, out_channels]``."""
+
+    def _represented(self, environment: Environment, parts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """What is known of every node before the last step, ``[nodes, any]``, and the output; by default one thing."""
+        output = self._output(environment, parts)
+        return (self.task_.class_scores(output) if self.task_.is_classification else output), output
 
     def _check_width(self, environment: Environment) -> None:
         if environment.num_features != self.n_features_in_:

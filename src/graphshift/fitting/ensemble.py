@@ -11,6 +11,7 @@ from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets import load
 from graphshift.estimators import make_estimator
 from graphshift.estimators.ensemble import Ensemble, note_ensemble
+from graphshift.estimators.held_out import save_held_out
 from graphshift.estimators.loading import load_model
 from graphshift.fitting.confidence import too_sure
 from graphshift.fitting.doubts import warnings_about
@@ -90,6 +91,7 @@ def _finish(folder: Path, data: ShiftDataset, results: list[dict[str, Any]]) -> 
     assert isinstance(ensemble, Ensemble)
     ensemble.calibrate(data.val)
     note_ensemble(folder, len(results), ensemble.confidences_)
+    save_held_out(folder, ensemble.held_out_)
     write_predictions(ensemble, data, folder)
     seconds = sum(r["seconds"] for r in results)
     result = {name: results[0][name] for name in _SHARED} | {"seconds": seconds, "ensemble": len(results)}

@@ -38,6 +38,7 @@ _FILES = (
     "result.json",
     "model",
     "ensemble.json",
+    "held_out.safetensors",
     "preparation.json",
     "predictions.csv",
     "members",  # of a blend: their histories and checkpoints

@@ -1,5 +1,6 @@
 """Predictions for the environments of a dataset as a table."""
 
+import dataclasses
 import warnings
 from collections.abc import Collection
 from pathlib import Path
@@ -14,6 +15,7 @@ from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.datasets.tables.labels import Label
 from graphshift.estimators import Predictor
+from graphshift.estimators.sets import HowSets, PredictionSets
 
 _DIGITS = 6  # of probabilities in a file
 
@@ -27,6 +29,7 @@ def prediction_table(
     adapt: str | None = None,
     calibrated: bool | None = None,
     threshold: float | str | None = None,
+    sets: HowSets | None = None,
 ) -> pd.DataFrame:
     """One row for each node: id, environment, role, counted, prediction and, for classes, ``p(NAME)`` of each.
 
@@ -39,6 +42,7 @@ def prediction_table(
         roles: whose environments.
         every_node: all nodes of every environment: by time, those of earlier periods again.
         adapt, calibrated, threshold: as in :meth:`Predictor.predict_frame`.
+        sets: adds what :func:`node_table` does.
     """
     check_preparation(model, data)
     known = [e.ids[e.mask.cpu().numpy()] for e in _all(data) if e.ids is not None]
@@ -55,13 +59,47 @@ def prediction_table(
                 seen = seen.append(ids[~counted])
             if role not in roles:
                 continue
-            table = model.predict_frame(e, adapt=adapt, calibrated=calibrated, threshold=threshold)
+            table = node_table(model, e, adapt=adapt, calibrated=calibrated, threshold=threshold, sets=sets)
             table.insert(2, "role", role)
             table.insert(3, "counted", counted.astype(int))
             tables.append(table[rows])
     if not tables:
         raise GraphshiftError(f"{data.name}: there is no environment of the roles {', '.join(roles)}.")
     return pd.concat(tables, ignore_index=True)
+
+
+def node_table(
+    model: Predictor,
+    environment: Environment,
+    *,
+    adapt: str | None = None,
+    calibrated: bool | None = None,
+    threshold: float | str | None = None,
+    sets: HowSets | None = None,
+) -> pd.DataFrame:
+    """The table of one graph; see :func:`prediction_table`.
+
+    Args:
+        model: fitted.
+        environment: the graph.
+        adapt, calibrated, threshold: as in :meth:`Predictor.predict_frame`.
+        sets: adds ``set``, classes with ``|`` between, and ``set_size``; in regression ``lower`` and ``upper``.
+    """
+    table = model.predict_frame(environment, adapt=adapt, calibrated=calibrated, threshold=threshold)
+    if sets is None:
+        return table
+    how = {one.name: getattr(sets, one.name) for one in dataclasses.fields(sets)}
+    found = model.predict_set(environment, adapt=adapt, **how)
+    assert isinstance(found, PredictionSets)  # of one graph
+    if found.members is not None:
+        names = np.array([str(name) for name in model.classes_], dtype=object)
+        table["set"] = ["|".join(names[row]) for row in found.members]
+        table["set_size"] = found.sizes
+        return table
+    assert found.intervals is not None
+    for name, values in zip(("lower", "upper"), found.intervals.T, strict=True):
+        table[name] = values if model.preparation_ is None else model.preparation_.decode(values)
+    return table
 
 
 def check_preparation(model: Predictor, data: ShiftDataset) -> None:

@@ -1,0 +1,183 @@
+"""What labelled nodes that a model was not trained on say of it, kept with the model: prediction sets need it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.storage import read_tensors, write_tensors
+from graphshift.data.environment import Environment
+from graphshift.data.tasks import Task
+from graphshift.estimators.confidence import Confidence
+from graphshift.estimators.conformal import SCORES, alike_mean, neighbour_mean, smoothed_scores, uniforms
+
+_FILE = "held_out.safetensors"
+_MOST = 5_000  # held-out nodes that are kept
+_POOL, _NEAREST = 2_000, 10  # nodes among which alike ones are looked for, and how many of them
+_HOPS, _KEEP = 2, 0.5  # of energy propagation
+
+
+@dataclass(frozen=True)
+class Signals:
+    """What a model shows of every node of one graph, without labels.
+
+    Attributes:
+        log_p: logarithms of the class probabilities, ``[n, classes]``, float64; in regression the values, ``[n, 1]``.
+        p: calibrated class probabilities, ``[n, classes]``; in regression the values.
+        near: the neighbours' mean of ``p``; a node's own without neighbours.
+        hidden: the last hidden layer, ``[n, width]``; of a model without one ``log_p``.
+        energy: −log Σ exp(logits), propagated over edges (GNNSafe, Wu et al., ICLR 2023), ``[n]``; small is usual.
+    """
+
+    log_p: Tensor
+    p: Tensor
+    near: Tensor
+    hidden: Tensor
+    energy: Tensor
+
+    @classmethod
+    def of(
+        cls, environment: Environment, hidden: Tensor, output: Tensor, task: Task, confidence: Confidence | None
+    ) -> Signals:
+        """Of a model's hidden states and outputs for all nodes of a graph.
+
+        Args:
+            environment: the graph.
+            hidden: ``[nodes, width]``.
+            output: the model's, ``[nodes, out_channels]``.
+            task: the model's.
+            confidence: with which probabilities are calibrated; None leaves them.
+        """
+        hidden, output = hidden.detach().cpu().float(), output.detach().cpu().double()
+        if not task.is_classification:
+            energy = torch.zeros(output.shape[0], dtype=torch.float64)
+            return cls(output, output, neighbour_mean(environment.graph, output), hidden, energy)
+        scaled = output if confidence is None else confidence.scaled(output, task)
+        p = task.probabilities(scaled)
+        logits = output if task.kind == "multiclass" else torch.cat([torch.zeros_like(output), output], dim=1)
+        energy = -logits.logsumexp(dim=1, keepdim=True)
+        for _ in range(_HOPS):
+            energy = _KEEP * energy + (1 - _KEEP) * neighbour_mean(environment.graph, energy)
+        log_p, near = task.class_scores(output), neighbour_mean(environment.graph, p)
+        return cls(log_p, p, near, hidden, energy.squeeze(1))
+
+    def at(self, rows: Tensor) -> Signals:
+        """Of some nodes."""
+        return Signals(**{one.name: getattr(self, one.name)[rows] for one in fields(self)})
+
+    @property
+    def features(self) -> Tensor:
+        """What source and target are compared by: hidden state, own and neighbours' probabilities, ``[n, any]``."""
+        return torch.cat([self.hidden.double(), self.p, self.near], dim=1)
+
+
+def score_parts(environment: Environment, signals: Signals, score: str) -> Tensor:
+    """A conformal score of every class of every node, its neighbours' mean and its likes' mean, ``[3, n, classes]``."""
+    own = SCORES[score](signals.p, uniforms(environment.num_nodes, 0))
+    pool = torch.randperm(own.shape[0], generator=torch.Generator().manual_seed(0))[:_POOL]
+    alike = alike_mean(signals.hidden, own, signals.hidden[pool], own[pool], _NEAREST)
+    return torch.stack([own, neighbour_mean(environment.graph, own), alike])
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Labelled nodes that the model was not trained on.
+
+    Attributes:
+        signals: what the model shows of them.
+        labels: ``[n]``.
+        scores: of the true class by name: own, neighbours' and likes' mean, ``[3, n]``; in regression ``"residual"``.
+    """
+
+    signals: Signals
+    labels: Tensor
+    scores: dict[str, Tensor]
+
+    @classmethod
+    def of(cls, environments: Sequence[Environment], shown: Sequence[Signals], task: Task) -> HeldOut:
+        """Of labelled graphs; at most 5,000 of their counted nodes, drawn alike. Nodes of several labels stay out."""
+        rows, labels, scores = [], [], []
+        names = list(SCORES) if task.is_classification else ["residual"]
+        for e, signals in zip(environments, shown, strict=True):
+            counted, truth = e.counted.cpu(), e.labels.cpu()
+            if e.further_y is not None:
+                alone = e.members.cpu().sum(dim=1) == 1
+                counted, truth = counted[alone], truth[alone]
+            rows.append(signals.at(counted))
+            labels.append(truth)
+            if task.is_classification:
+                index = truth.view(1, -1, 1).expand(3, -1, 1)
+                parts = [score_parts(e, signals, name)[:, counted].gather(2, index).squeeze(2) for name in names]
+            else:
+                parts = [(truth.double() - signals.p[counted, 0]).abs().unsqueeze(0)]
+            scores.append(parts)
+        truth = torch.cat(labels)
+        few = torch.randperm(truth.numel(), generator=torch.Generator().manual_seed(0))[:_MOST]
+        joined = Signals(**{f.name: torch.cat([getattr(one, f.name) for one in rows])[few] for f in fields(Signals)})
+        found = {name: torch.cat([own[i] for own in scores], dim=1)[:, few] for i, name in enumerate(names)}
+        return cls(joined, truth[few], found)
+
+    def scores_of(self, score: str, smooth: float, alike: float) -> Tensor:
+        """The scores of the true classes, ``[n]``, smoothed as those of a new graph are."""
+        return mixed(self.scores[score], smooth, alike)
+
+    def arrays(self) -> dict[str, Tensor]:
+        """All of it by name."""
+        found = {one.name: getattr(self.signals, one.name) for one in fields(Signals)}
+        return {**found, "labels": self.labels, **{f"score/{name}": one for name, one in self.scores.items()}}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Tensor], task: Task) -> HeldOut:
+        """What :meth:`arrays` gave; ValueError says what is wrong."""
+        names = SCORES if task.is_classification else ("residual",)
+        wide, parts = max(task.num_classes, 1), 3 if task.is_classification else 1
+        try:
+            signals = Signals(**{one.name: arrays[one.name] for one in fields(Signals)})
+            labels, scores = arrays["labels"], {name: arrays[f"score/{name}"] for name in names}
+        except KeyError as error:
+            raise ValueError(f"array {error} is missing") from None
+        n = labels.shape[0] if labels.dim() == 1 else 0
+        shapes = {"log_p": (n, wide), "p": (n, wide), "near": (n, wide), "energy": (n,)}
+        fit = all(getattr(signals, name).shape == shape for name, shape in shapes.items())
+        fit = fit and signals.hidden.dim() == 2 and signals.hidden.shape[0] == n > 0
+        fit = fit and all(one.shape == (parts, n) for one in scores.values())
+        if not fit or not all(bool(torch.isfinite(one).all()) for one in arrays.values()):
+            raise ValueError("arrays differ in length, or hold numbers that are not finite")
+        if task.is_classification and not (int(labels.min()) >= 0 and int(labels.max()) < task.num_classes):
+            raise ValueError("labels are outside the classes")
+        return cls(signals, labels, scores)
+
+
+def mixed(parts: Tensor, smooth: float, alike: float) -> Tensor:
+    """(1 − λ − μ) own + λ neighbours' mean + μ likes' mean (SNAPS; DAPS if μ = 0), of ``[3, …]``."""
+    return smoothed_scores(parts[0], parts[1], smooth) + alike * (parts[2] - parts[0])
+
+
+def save_held_out(folder: Path, found: Mapping[str, HeldOut]) -> None:
+    """Writes what was learned beside a model, by mode of adaptation; nothing learned, no file."""
+    if not found:
+        (folder / _FILE).unlink(missing_ok=True)
+        return
+    arrays = {f"{mode or 'plain'}/{name}": one for mode, held in found.items() for name, one in held.arrays().items()}
+    write_tensors(folder / _FILE, arrays)
+
+
+def load_held_out(folder: Path, task: Task) -> dict[str, HeldOut]:
+    """What :func:`save_held_out` wrote; empty if it wrote nothing, as earlier versions did."""
+    path = folder / _FILE
+    if not path.is_file():
+        return {}
+    arrays, _ = read_tensors(path)
+    found = {}
+    for mode in dict.fromkeys(name.partition("/")[0] for name in arrays):
+        own = {name.partition("/")[2]: one for name, one in arrays.items() if name.partition("/")[0] == mode}
+        try:
+            found["" if mode == "plain" else mode] = HeldOut.from_arrays(own, task)
+        except (ValueError, RuntimeError, TypeError) as error:
+            raise GraphshiftError(f"{path}: {error}: damaged.") from None
+    return found

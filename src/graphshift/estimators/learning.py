@@ -1,0 +1,59 @@
+"""What a fitted model learns from labelled graphs that it was not trained on: temperature, thresholds, scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment
+from graphshift.estimators.adaptation import parts_of
+from graphshift.estimators.confidence import Confidence, confidence_of
+from graphshift.estimators.held_out import HeldOut, Signals
+from graphshift.estimators.predictor import Predictor
+
+
+@dataclass
+class Learned:
+    """By mode of adaptation, ``""`` for none.
+
+    Attributes:
+        confidences: of the probabilities; empty in regression.
+        held_out: what prediction sets need.
+        scores: of each graph logarithms of the class probabilities of its counted nodes; empty in regression.
+        labels: of each graph those of its counted nodes.
+    """
+
+    confidences: dict[str, Confidence] = field(default_factory=dict)
+    held_out: dict[str, HeldOut] = field(default_factory=dict)
+    scores: dict[str, list[Tensor]] = field(default_factory=dict)
+    labels: list[Tensor] = field(default_factory=list)
+
+
+def learn_from(model: Predictor, environments: Sequence[Environment], modes: Sequence[str]) -> Learned:
+    """Looks at labelled graphs once for each mode; nothing is learned without a graph."""
+    task, found = model.task_, Learned(labels=[e.labels.cpu() for e in environments])
+    for mode in modes if environments else ():
+        shown = []
+        for e in environments:
+            model._check_width(e)
+            hidden, output = model._represented(e.to(model._device()), parts_of(mode or None))
+            scores = (task.class_scores(output) if task.is_classification else output.cpu())[e.counted.cpu()]
+            if not bool(torch.isfinite(scores).all()):
+                raise GraphshiftError(
+                    f"environment {e.name!r}: the model's predictions are not finite; its weights are "
+                    "too large. Fit it anew (--force replaces a run): a checkpoint may be damaged, or the features "
+                    "too large (scale them)."
+                )
+            shown.append((hidden, output, scores))
+        confidence = None
+        if task.is_classification:
+            found.scores[mode] = [scores for *_, scores in shown]
+            confidence = confidence_of(found.scores[mode], found.labels, binary=task.kind == "binary")
+            found.confidences[mode] = confidence
+        signals = [Signals.of(e, h, o, task, confidence) for e, (h, o, _) in zip(environments, shown, strict=True)]
+        found.held_out[mode] = HeldOut.of(environments, signals, task)
+    return found
