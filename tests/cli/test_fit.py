@@ -126,6 +126,10 @@ def test_every_setting_has_an_option(graphshift: Any, tmp_path: Path) -> None:
         "explorer-baseline": 0.12,
         "credit": "difference",
         "explorer-option": "baseline=0.5",
+        "batch": "each",
+        "variance": "within",
+        "reward-variance": "pooled",
+        "new-edge-features": "mean",
     }
     flags = ["--reset-explorers", "--directed-edits", "--low-memory"]
     options = [word for name, value in given.items() for word in (f"--{name}", value)]

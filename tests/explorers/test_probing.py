@@ -164,7 +164,7 @@ def test_the_chosen_pairs_are_those_with_the_largest_gains() -> None:
         assert sum(gain[p] for p in found) >= 0.95 * sum(gain[p] for p in best)
 
 
-@pytest.mark.parametrize("name", ["gat", "mlp"])
+@pytest.mark.parametrize("name", ["gat", "gine", "mlp"])
 def test_what_cannot_be_followed_says_so(name: str) -> None:
     e, risk = problem(name)
     with pytest.raises(OpaqueError):
@@ -172,7 +172,7 @@ def test_what_cannot_be_followed_says_so(name: str) -> None:
 
 
 def test_every_backbone_is_tried_here() -> None:
-    assert {*PROBED, "gat", "mlp"} == set(BACKBONES)
+    assert {*PROBED, "gat", "gine", "mlp"} == set(BACKBONES)
 
 
 def test_probing_touches_no_gradient_and_no_statistics() -> None:

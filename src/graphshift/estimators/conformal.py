@@ -17,6 +17,7 @@ from torch import Tensor
 
 from graphshift.core.randomness import derive_seed
 from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
 
 Array = NDArray[np.float64]
 
@@ -65,7 +66,9 @@ def uniforms(count: int, seed: int) -> Tensor:
 def neighbour_mean(graph: Graph, values: Tensor) -> Tensor:
     """The mean of the neighbours' rows, by edge weight; a node without neighbours keeps its own. ``[nodes, any]``."""
     graph = graph.to(torch.device("cpu"))
-    total = (graph.adjacency @ values.float()).to(values.dtype)
+    weight = torch.ones(graph.num_edges) if graph.weight is None else graph.weight
+    # Not graph.adjacency, which the graph would keep: the user's data must not grow by being looked at.
+    total = (Sparse(graph.pattern, weight) @ values.float()).to(values.dtype)
     degree = graph.degree.to(values.dtype).unsqueeze(1)
     return torch.where(degree > 0, total / degree.clamp(min=torch.finfo(values.dtype).tiny), values)
 

@@ -76,12 +76,26 @@ class Signals:
         return torch.cat([self.hidden.double(), self.p, self.near], dim=1)
 
 
-def score_parts(environment: Environment, signals: Signals, score: str) -> Tensor:
-    """A conformal score of every class of every node, its neighbours' mean and its likes' mean, ``[3, n, classes]``."""
+def score_parts(
+    environment: Environment, signals: Signals, score: str, *, rows: Tensor | None = None, alike: bool = True
+) -> Tensor:
+    """A conformal score of every class of every node, its neighbours' mean and its likes' mean, ``[3, n, classes]``.
+
+    Args:
+        environment: the graph.
+        signals: what the model shows of all its nodes.
+        score: a name from :data:`~graphshift.estimators.conformal.SCORES`.
+        rows: of these nodes alone; None for all.
+        alike: False leaves out the search for alike nodes, which costs most; a node's own score stands there.
+    """
     own = SCORES[score](signals.p, uniforms(environment.num_nodes, 0))
-    pool = torch.randperm(own.shape[0], generator=torch.Generator().manual_seed(0))[:_POOL]
-    alike = alike_mean(signals.hidden, own, signals.hidden[pool], own[pool], _NEAREST)
-    return torch.stack([own, neighbour_mean(environment.graph, own), alike])
+    near = neighbour_mean(environment.graph, own)
+    asked = slice(None) if rows is None else rows
+    few, likes = own[asked], own[asked]
+    if alike:
+        pool = torch.randperm(own.shape[0], generator=torch.Generator().manual_seed(0))[:_POOL]
+        likes = alike_mean(signals.hidden[asked], few, signals.hidden[pool], own[pool], _NEAREST)
+    return torch.stack([few, near[asked], likes])
 
 
 @dataclass(frozen=True)
@@ -101,26 +115,25 @@ class HeldOut:
     @classmethod
     def of(cls, environments: Sequence[Environment], shown: Sequence[Signals], task: Task) -> HeldOut:
         """Of labelled graphs; at most 5,000 of their counted nodes, drawn alike. Nodes of several labels stay out."""
-        rows, labels, scores = [], [], []
         names = list(SCORES) if task.is_classification else ["residual"]
-        for e, signals in zip(environments, shown, strict=True):
-            counted, truth = e.counted.cpu(), e.labels.cpu()
-            if e.further_y is not None:
-                alone = e.members.cpu().sum(dim=1) == 1
-                counted, truth = counted[alone], truth[alone]
-            rows.append(signals.at(counted))
+        places = [_alone(e) for e in environments]
+        bounds = torch.tensor([0, *(one.numel() for one in places)]).cumsum(0)
+        drawn = torch.randperm(int(bounds[-1]), generator=torch.Generator().manual_seed(0))[:_MOST].sort().values
+        rows, labels, scores = [], [], []
+        for i, (e, signals) in enumerate(zip(environments, shown, strict=True)):
+            own = places[i][drawn[(drawn >= bounds[i]) & (drawn < bounds[i + 1])] - bounds[i]]
+            assert e.y is not None  # labelled graphs
+            truth = e.y.cpu()[own]
+            rows.append(signals.at(own))
             labels.append(truth)
             if task.is_classification:
                 index = truth.view(1, -1, 1).expand(3, -1, 1)
-                parts = [score_parts(e, signals, name)[:, counted].gather(2, index).squeeze(2) for name in names]
+                scores.append([score_parts(e, signals, name, rows=own).gather(2, index).squeeze(2) for name in names])
             else:
-                parts = [(truth.double() - signals.p[counted, 0]).abs().unsqueeze(0)]
-            scores.append(parts)
-        truth = torch.cat(labels)
-        few = torch.randperm(truth.numel(), generator=torch.Generator().manual_seed(0))[:_MOST]
-        joined = Signals(**{f.name: torch.cat([getattr(one, f.name) for one in rows])[few] for f in fields(Signals)})
-        found = {name: torch.cat([own[i] for own in scores], dim=1)[:, few] for i, name in enumerate(names)}
-        return cls(joined, truth[few], found)
+                scores.append([(truth.double() - signals.p[own, 0]).abs().unsqueeze(0)])
+        joined = Signals(**{f.name: torch.cat([getattr(one, f.name) for one in rows]) for f in fields(Signals)})
+        found = {name: torch.cat([one[i] for one in scores], dim=1) for i, name in enumerate(names)}
+        return cls(joined, torch.cat(labels), found)
 
     def scores_of(self, score: str, smooth: float, alike: float) -> Tensor:
         """The scores of the true classes, ``[n]``, smoothed as those of a new graph are."""
@@ -151,6 +164,12 @@ class HeldOut:
         if task.is_classification and not (int(labels.min()) >= 0 and int(labels.max()) < task.num_classes):
             raise ValueError("labels are outside the classes")
         return cls(signals, labels, scores)
+
+
+def _alone(environment: Environment) -> Tensor:
+    """The counted nodes that have one label."""
+    counted = environment.counted.cpu()
+    return counted if environment.further_y is None else counted[environment.members.cpu().sum(dim=1) == 1]
 
 
 def mixed(parts: Tensor, smooth: float, alike: float) -> Tensor:

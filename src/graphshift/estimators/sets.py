@@ -145,7 +145,7 @@ def sets_of(
         limit = quantile(held.scores["residual"][0].numpy(), how.coverage, found.held, found.new)
         value, limit = signals.p[:, 0].numpy(), np.broadcast_to(limit, signals.p.shape[:1])
         return PredictionSets(how.coverage, None, np.stack([value - limit, value + limit], axis=1), **told)
-    scores = mixed(score_parts(environment, signals, how.score), how.smooth, how.alike).numpy()
+    scores = mixed(score_parts(environment, signals, how.score, alike=how.alike > 0), how.smooth, how.alike).numpy()
     true = held.scores_of(how.score, how.smooth, how.alike).numpy()
     limits = found.limits(true, held.labels.numpy(), how.coverage)
     return PredictionSets(how.coverage, scores <= limits, None, **told)

@@ -34,7 +34,8 @@ class LinearModel(TabularModel):
 
     def __init__(self, columns: str, classes: Array | None, count: int, weight: Array, offset: Array) -> None:
         super().__init__(columns, classes, count)
-        self.weight, self.offset = weight, offset
+        # One order in memory, fitted or loaded: the product's last bit depends on it.
+        self.weight, self.offset = np.ascontiguousarray(weight), offset
 
     def rows(self, table: Table) -> Array:
         """softmax(X Wᵀ + b), or in regression X w + b."""
