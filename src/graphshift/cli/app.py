@@ -10,6 +10,7 @@ from graphshift._version import __version__
 from graphshift.cli.bench import bench
 from graphshift.cli.compare import compare
 from graphshift.cli.data import data_app
+from graphshift.cli.estimate import estimate
 from graphshift.cli.export import export
 from graphshift.cli.fit import fit
 from graphshift.cli.init import init
@@ -44,7 +45,22 @@ def _stoppable(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-for command in (fit, score, predict, export, serve, init, shift, compare, recommend, reproduce, toy, demo, bench):
+for command in (
+    fit,
+    score,
+    predict,
+    export,
+    serve,
+    init,
+    shift,
+    estimate,
+    compare,
+    recommend,
+    reproduce,
+    toy,
+    demo,
+    bench,
+):
     app.command()(_stoppable(command))
 for registered in data_app.registered_commands:
     if registered.callback is not None:

@@ -13,11 +13,13 @@ from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment, as_environments
+from graphshift.data.metrics import METRICS
 from graphshift.data.tasks import Task
 from graphshift.datasets.tables.files import Source
 from graphshift.datasets.tables.preparation import Preparation
 from graphshift.estimators.adaptation import parts_of
 from graphshift.estimators.confidence import Confidence, parsed
+from graphshift.estimators.estimating import Estimate, at_counted, check_metric, combined
 from graphshift.estimators.frames import prediction_frame, prepared
 from graphshift.estimators.held_out import HeldOut, Signals
 from graphshift.estimators.sets import HowSets, PredictionSets, sets_of
@@ -200,6 +202,24 @@ class Predictor(ABC):
         for e, signals in self.signals(graphs, adapt=adapt).items():
             held = self.held_out_["" if adapt is None else adapt]
             found[e.name] = sets_of(e.replace(task=self.task_), signals, held, self.prior_, how, self.classes_)
+        return next(iter(found.values())) if isinstance(graphs, Environment | Data) else found
+
+    def estimate_score(self, graphs: Graphs, *, adapt: str | None = None) -> Estimate | dict[str, Estimate]:
+        """What the model is expected to score on a graph, without its labels; several graphs give a dict.
+
+        It is the median of the estimates of :data:`graphshift.estimators.estimating.ESTIMATES` that need no validation
+        graph at hand; :func:`graphshift.estimate_score` learns on shifted copies of one, and does better.
+
+        Args:
+            graphs: labels are not needed, and never looked at.
+            adapt: ``"norm"`` or None.
+        """
+        metric = METRICS.find(self.task_.metric)
+        check_metric(metric, self.task_.is_classification)
+        found = {}
+        for e, signals in self.signals(graphs, adapt=adapt).items():
+            target = at_counted(signals, e.counted.cpu())
+            found[e.name] = combined(self.held_out_[adapt or ""], target, self.prior_, metric)
         return next(iter(found.values())) if isinstance(graphs, Environment | Data) else found
 
     def signals(self, graphs: Graphs, *, adapt: str | None = None) -> dict[Environment, Signals]:

@@ -1,0 +1,97 @@
+"""``graphshift estimate``: what a model is expected to score on a graph without labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from graphshift.cli.options import DataDir, Json, load_dataset
+from graphshift.cli.use import TableOptions, are_tables, prepared_tables
+from graphshift.core.errors import GraphshiftError
+
+if TYPE_CHECKING:
+    from graphshift.data.environment import Environment
+    from graphshift.estimators.estimating import Estimate
+    from graphshift.estimators.predictor import Predictor
+
+
+def estimate(
+    run: Annotated[Path, Argument(metavar="RUN", help="the folder of a run")],
+    dataset: Annotated[str, Argument(metavar="DATASET|NODES.csv", help="a dataset, a TOML file, or a table of nodes")],
+    edges: Annotated[Path | None, Argument(metavar="[EDGES.csv]", help="the table of edges")] = None,
+    adapt: Annotated[str | None, Option(metavar="norm", help="as in `predict`")] = None,
+    no_copies: Annotated[
+        bool, Option("--no-copies", help="without shifted copies of the validation graphs: quicker, less right")
+    ] = False,
+    seed: Annotated[int, Option(metavar="N", min=0, help="of the copies")] = 0,
+    option: TableOptions = None,
+    data_dir: DataDir = None,
+    json_: Json = False,
+) -> None:
+    """Estimate what a model scores on graphs without labels, with an interval, or refuse with a reason.
+
+    Labels of the graphs are not looked at. The graphs are the tests and targets of a dataset, or one of two tables.
+    """
+    from graphshift.core.progress import progress_bar
+    from graphshift.estimators.loading import load_model
+    from graphshift.shift.estimating import estimate_score
+
+    model = load_model(run)
+    if are_tables(dataset, edges):
+        graphs = [prepared_tables(model, dataset, edges, option, None)]
+    else:
+        data = load_dataset(dataset, option, data_dir)
+        graphs = [*data.tests, *data.target]
+        if not graphs:
+            raise GraphshiftError(f"{dataset}: there is no test or target environment to estimate a score on.")
+    validation = [] if no_copies else _validation(run, data_dir)
+    found: dict[str, Estimate] = {}
+    with progress_bar("estimate", len(graphs), unit="graphs") as advance:
+        for done, graph in enumerate(graphs, 1):
+            if validation:
+                found[graph.name] = estimate_score(model, graph, validation, adapt=adapt, seed=seed)
+            else:
+                found[graph.name] = _plain(model, graph, adapt)
+            advance({"epoch": done})
+    if json_:
+        print(json.dumps({name: one.to_json() for name, one in found.items()}, indent=2))
+    else:
+        _show(run, found)
+
+
+def _plain(model: Predictor, graph: Environment, adapt: str | None) -> Any:
+    return model.estimate_score(graph, adapt=adapt)
+
+
+def _validation(run: Path, data_dir: Path | None) -> Any:
+    """The validation graphs of a run, from the dataset that it was fitted on; none if that cannot be had."""
+    from graphshift.core.storage import read_json
+    from graphshift.datasets import load
+    from graphshift.fitting.notes import ConfigNote
+
+    path = run / "config.json"
+    if not path.is_file():  # a model alone
+        return []
+    config = ConfigNote.model_validate(read_json(path))
+    return load(config.dataset, **config.options | ({} if data_dir is None else {"data_dir": data_dir})).val
+
+
+def _show(run: Path, found: dict[str, Estimate]) -> None:
+    from graphshift.data.metrics import METRICS
+    from graphshift.report.tables import print_table
+
+    metric = METRICS.find(next(iter(found.values())).metric)
+    rows = []
+    for name, one in found.items():
+        interval = f"{metric.show(one.low)} to {metric.show(one.high)}"
+        sure = one.expected is not None
+        rows.append([name, metric.show(one.expected) if sure else "refused", interval if sure else "–", one.copies])
+    own = metric.show(next(iter(found.values())).held_out)
+    columns = ["environment", f"expected {metric.title}", "90 of 100 cases", "copies"]
+    print_table(f"{run}: expected score without labels", columns, rows, note=f"On held-out nodes: {own}.")
+    for name, one in found.items():
+        if one.refused:
+            print(f"{name}: refused: {one.refused}.")

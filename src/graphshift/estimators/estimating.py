@@ -1,0 +1,262 @@
+"""The score of a model on a graph without labels, estimated from held-out nodes and what the model shows of both.
+
+Every estimate here is a function of :class:`~graphshift.estimators.held_out.HeldOut` (labelled nodes that the model was
+not trained on) and :class:`~graphshift.estimators.held_out.Signals` (of the new graph). Each stands on an assumption
+of its own; :data:`ESTIMATES` says which. Where they contradict each other, no number is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.data.metrics import Metric
+from graphshift.estimators.conformal import density_ratio, effective_number
+from graphshift.estimators.held_out import HeldOut, Signals
+from graphshift.estimators.sets import class_weights
+
+Array = NDArray[np.float64]
+
+#: The estimates by name, with what each takes for granted.
+ESTIMATES = {
+    "doc": "the score falls by as much as the score that the calibrated probabilities expect (Guillory et al., 2021)",
+    "atc-confidence": "nodes above the confidence that reproduces the held-out accuracy are right (Garg et al., 2022)",
+    "atc-entropy": "the same with negative entropy in place of confidence",
+    "doc-prior": "doc, after the class shares were estimated on the graph and corrected for",
+    "atc-confidence-prior": "atc-confidence, corrected for the class shares",
+    "atc-entropy-prior": "atc-entropy, corrected for the class shares",
+    "weighted": "nodes with the same hidden state and neighbourhood are as often right as held-out ones",
+    "explored": "the score falls with the other estimates as it did on shifted copies of the validation graphs",
+}
+
+FEWEST = 50  # held-out nodes below which nothing is estimated
+_EFFECTIVE = 30.0  # that weights must leave, by effective number
+_FURTHEST = 0.2  # that estimates may be apart
+_MOST = 5_000  # nodes of a graph that are looked at
+_DRAWS = 20  # of labels, or of nodes, where a metric has no closed form
+_BOOT = 200  # resamples of held-out nodes, for the sampling error
+_PLAIN = ("accuracy", "micro_f1")  # metrics that are the share of right nodes, where a node has one label
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a model is expected to score on a graph without labels.
+
+    Attributes:
+        metric: its name.
+        expected: the expected score; None where it is refused.
+        low, high: where the score is expected in about 90 of 100 cases. With ``copies`` it comes from the errors on
+            them; without, it spans the estimates and the sampling error of held-out nodes, and is a range, not a
+            guarantee.
+        held_out: the score on the held-out nodes.
+        by: every estimate by its name in :data:`ESTIMATES`.
+        refused: why no score is given; empty if one is.
+        reach: how much of the held-out nodes is left when they are weighted to look like the graph, from 0 to 1 (their
+            effective number). Near 0 the graph is unlike them.
+        copies: shifted copies of validation graphs that the estimate was learned from; 0 for none.
+        remarks: what could not be computed, and why.
+    """
+
+    metric: str
+    expected: float | None
+    low: float
+    high: float
+    held_out: float
+    by: dict[str, float] = field(default_factory=dict)
+    refused: str = ""
+    reach: float = 1.0
+    copies: int = 0
+    remarks: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+
+def share_right(metric: Metric) -> bool:
+    """Whether the metric is the share of right nodes, where each has one label."""
+    return metric.name in _PLAIN
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Estimates by name, how far the held-out nodes reach (:class:`Estimate`), and what could not be computed."""
+
+    by: dict[str, float]
+    reach: float
+    remarks: tuple[str, ...] = ()
+
+
+def estimates_of(held: HeldOut, target: Signals, prior: Tensor, metric: Metric) -> Estimates:
+    """Every estimate that can be had but ``explored``. Of more than 5,000 nodes 5,000 are looked at.
+
+    Args:
+        held: held-out nodes.
+        target: what the model shows of the new graph's nodes that count.
+        prior: shares of the classes in training.
+        metric: of a classification task.
+    """
+    few = torch.randperm(target.p.shape[0], generator=torch.Generator().manual_seed(0))[:_MOST]
+    target = target.at(few) if target.p.shape[0] > _MOST else target
+    p, y, new = held.signals.p.numpy(), held.labels.numpy(), target.p.numpy()
+    ones = np.ones(len(y))
+    found, remarks = _forms(p, y, ones, p, new, new, metric, ""), []
+    ratios, unsafe = class_weights(target.log_p, held, prior)
+    if unsafe is None:
+        by_class = ratios.numpy()
+        weights = by_class[y]
+        found |= _forms(p, y, weights, _raised(p, by_class), new, _raised(new, by_class), metric, "-prior")
+    else:
+        remarks.append(f"no correction for class shares: {unsafe}")
+    weights, _ = density_ratio(held.signals.features.numpy(), target.features.numpy(), target.features.numpy()[:1])
+    if (number := effective_number(weights)) >= _EFFECTIVE:
+        found["weighted"] = weighted_score(p, y, weights, metric)
+    else:
+        remarks.append(f"no weights: they leave {number:.0f} held-out nodes by effective number")
+    low, high = metric.bounds or (-np.inf, np.inf)
+    by = {name: float(np.clip(value, low, high)) for name, value in found.items() if np.isfinite(value)}
+    return Estimates(by, number / len(y), tuple(remarks))
+
+
+def _forms(
+    p: Array, y: NDArray[np.int64], weights: Array, q: Array, new: Array, new_q: Array, metric: Metric, suffix: str
+) -> dict[str, float]:
+    """DoC and ATC. Predictions are made by p and new; q and new_q are what is believed of their labels."""
+    score = weighted_score(p, y, weights, metric)
+    if not share_right(metric):
+        # DoC of any metric: its expectation where labels are drawn from the believed probabilities.
+        fall = expected_score(p, q, metric, weights) - expected_score(new, new_q, metric)
+        return {f"doc{suffix}": score - fall}
+    old_sure, new_sure = (b[np.arange(len(a)), a.argmax(axis=1)] for a, b in ((p, q), (new, new_q)))
+    found = {f"doc{suffix}": score - float(np.average(old_sure, weights=weights) - new_sure.mean())}
+    found[f"atc-confidence{suffix}"] = thresholded(old_sure, new_sure, score, weights)
+    found[f"atc-entropy{suffix}"] = thresholded(_negative_entropy(q), _negative_entropy(new_q), score, weights)
+    return found
+
+
+def thresholded(held: Array, new: Array, score: float, weights: Array | None = None) -> float:
+    """ATC: the share of new values above the threshold that a share ``score`` of the held-out ones lies above.
+
+    Args:
+        held: of held-out nodes, ``[n]``.
+        new: of new nodes, ``[m]``.
+        score: the held-out accuracy.
+        weights: of held-out nodes; None for ones.
+    """
+    weights = np.ones(len(held)) if weights is None else weights
+    order = np.argsort(-held, kind="stable")
+    above = np.cumsum(weights[order]) / weights.sum()
+    last = int(np.searchsorted(above, score - 1e-12))  # how many values are needed for the share
+    if score <= 0:
+        return 0.0
+    return float((new >= held[order[min(last, len(held) - 1)]]).mean())
+
+
+def weighted_score(p: Array, y: NDArray[np.int64], weights: Array, metric: Metric) -> float:
+    """The score of held-out nodes with weights: exact for shares of right nodes, else the mean over weighted draws."""
+    if share_right(metric):
+        return float(np.average(p.argmax(axis=1) == y, weights=weights))
+    if np.ptp(weights) == 0:
+        return _computed(metric, y, p)
+    random = np.random.default_rng(0)
+    drawn = [random.choice(len(y), len(y), p=weights / weights.sum()) for _ in range(_DRAWS)]
+    return float(np.nanmean([_computed(metric, y[rows], p[rows]) for rows in drawn]))
+
+
+def expected_score(p: Array, q: Array, metric: Metric, weights: Array | None = None) -> float:
+    """The mean score of predictions p where labels are drawn from q; nodes are drawn by weight."""
+    random, found = np.random.default_rng(0), []
+    for _ in range(_DRAWS):
+        rows = np.arange(len(p))
+        if weights is not None and np.ptp(weights):
+            rows = random.choice(len(p), len(p), p=weights / weights.sum())
+        y = (random.random((len(rows), 1)) > q[rows].cumsum(axis=1)).sum(axis=1).clip(max=q.shape[1] - 1)
+        found.append(_computed(metric, y, p[rows]))
+    return float(np.nanmean(found)) if np.isfinite(found).any() else np.nan
+
+
+def _computed(metric: Metric, y: NDArray[np.int64], p: Array) -> float:
+    try:
+        return float(metric.compute(y, p))
+    except (ValueError, GraphshiftError):  # a draw of one class
+        return np.nan
+
+
+def _raised(p: Array, ratios: Array) -> Array:
+    """Probabilities under other class shares; a node of which nothing is left keeps its own."""
+    raised = p * ratios
+    total = raised.sum(axis=1, keepdims=True)
+    return np.where(total > 0, raised / np.where(total > 0, total, 1.0), p)
+
+
+def _negative_entropy(p: Array) -> Array:
+    return np.asarray((p * np.log(np.clip(p, 1e-300, None))).sum(axis=1))
+
+
+def sampling_error(held: HeldOut, metric: Metric) -> float:
+    """The standard error of the held-out score, by resampling nodes. Nodes of one graph depend on each other, so the
+    true error is larger."""
+    p, y, random = held.signals.p.numpy(), held.labels.numpy(), np.random.default_rng(0)
+    if share_right(metric):
+        share = float((p.argmax(axis=1) == y).mean())
+        return float(np.sqrt(share * (1 - share) / len(y)))
+    draws = [random.integers(len(y), size=len(y)) for _ in range(_BOOT)]
+    return float(np.nanstd([_computed(metric, y[rows], p[rows]) for rows in draws]))
+
+
+def too_few(held: HeldOut) -> str:
+    """Why nothing can be estimated from so few held-out nodes; empty if something can."""
+    n = len(held.labels)
+    return f"{n} held-out nodes are too few, fewer than {FEWEST}" if n < FEWEST else ""
+
+
+def disagreement(by: Mapping[str, float], metric: Metric) -> str:
+    """Why estimates that contradict each other are refused; empty if they do not."""
+    low, high = min(by, key=by.__getitem__), max(by, key=by.__getitem__)
+    if by[high] - by[low] <= _FURTHEST:
+        return ""
+    return (
+        f"the estimates contradict each other: {low} says {metric.show(by[low])}, {high} says {metric.show(by[high])} "
+        f"(at most {_FURTHEST * metric.scale:g} {metric.unit} apart are accepted)"
+    )
+
+
+def combined(held: HeldOut, target: Signals, prior: Tensor, metric: Metric) -> Estimate:
+    """The median of all estimates, or a refusal.
+
+    Args:
+        held, target, prior, metric: as in :func:`estimates_of`.
+    """
+    own = weighted_score(held.signals.p.numpy(), held.labels.numpy(), np.ones(len(held.labels)), metric)
+    found = estimates_of(held, target, prior, metric)
+    by = found.by
+    more: dict[str, Any] = {"reach": found.reach, "remarks": found.remarks}
+    if not by:
+        return Estimate(metric.name, None, np.nan, np.nan, own, refused="no estimate can be computed", **more)
+    error = 1.645 * sampling_error(held, metric)
+    low, high = metric.bounds or (-np.inf, np.inf)
+    ends = max(low, min(by.values()) - error), min(high, max(by.values()) + error)
+    why = too_few(held) or disagreement(by, metric)
+    return Estimate(metric.name, None if why else median(by.values()), *ends, own, by, why, **more)
+
+
+def check_metric(metric: Metric, classification: bool) -> None:
+    """Refuses what cannot be estimated."""
+    if not classification:
+        raise GraphshiftError(
+            f"the model predicts values, and its metric is {metric.label}: without labels a score can be estimated only "
+            "for classes."
+        )
+
+
+def at_counted(signals: Signals, counted: Tensor) -> Signals:
+    """Of the nodes that count; of all where none has a mark."""
+    return signals.at(counted) if counted.numel() else signals.at(torch.arange(signals.p.shape[0]))

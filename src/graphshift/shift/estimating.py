@@ -1,0 +1,250 @@
+"""Explore to estimate: how a model's score falls with what can be seen without labels, learned on shifted copies.
+
+Many labelled, shifted copies are made of the validation graphs: edges flipped, edges moved from a node of the same class
+to one of another, columns masked or noised, parts of the graph, other class shares. On each copy the true score is
+known, and so is what every estimate of :mod:`graphshift.estimators.estimating` would have said. Estimates that were
+right on copies like the target count most, and their errors there are the interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.randomness import derive_seed
+from graphshift.data.environment import Environment, as_environments
+from graphshift.data.metrics import METRICS, Metric
+from graphshift.estimators.estimating import (
+    Estimate,
+    at_counted,
+    check_metric,
+    combined,
+    disagreement,
+    estimates_of,
+    too_few,
+    weighted_score,
+)
+from graphshift.estimators.held_out import HeldOut
+from graphshift.estimators.predictor import Graphs, Predictor
+from graphshift.explorers.random import Random
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
+
+Array = NDArray[np.float64]
+
+_EDITS = (0.25, 0.5, 1.0, 2.0)  # flips for each node, on average
+_REWIRED = (0.15, 0.3, 0.5, 0.7)  # shares of the edges within a class that are moved to another
+_NOISES = (0.25, 0.5, 1.0)  # in deviations of a column
+_MASKED = (0.1, 0.3, 0.5)  # shares of the columns
+_PARTS = 4
+_LEAST = 0.03  # the smallest error that an estimate is thought to have
+_NEAR = 0.05  # how near copies are that count fully
+_MARGIN = 0.05  # by how much the target may lie outside of the copies
+_RIDGE = 0.1
+_COVERED = 0.9
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A shifted copy of a validation graph: its kind, the estimates there, and the true score."""
+
+    kind: str
+    by: dict[str, float]
+    truth: float
+    reach: float = 1.0
+
+
+def estimate_score(
+    model: Predictor, graph: Environment, validation: Graphs, *, adapt: str | None = None, seed: int = 0
+) -> Estimate:
+    """The expected score on a graph without labels, learned on shifted copies of validation graphs.
+
+    Args:
+        model: fitted with validation graphs.
+        graph: its labels are not looked at.
+        validation: labelled graphs that the model was not trained on.
+        adapt: ``"norm"`` or None.
+        seed: of the copies.
+
+    >>> import graphshift as gs
+    >>> data = gs.load("planted-structure", nodes=300)
+    >>> model = gs.ERM(epochs=20).fit(data)
+    >>> found = gs.estimate_score(model, data.tests[0], data.val)
+    >>> found.copies > 10 and found.low <= found.high
+    True
+    """
+    metric = METRICS.find(model.task_.metric)
+    check_metric(metric, model.task_.is_classification)
+    (signals,) = model.signals([graph], adapt=adapt).values()
+    held = model.held_out_[adapt or ""]
+    target = at_counted(signals, graph.counted.cpu())
+    plain = combined(held, target, model.prior_, metric)
+    environments = as_environments(validation, model.task_)
+    if too_few(held) or not plain.by or not environments:
+        return plain
+    copies = list(_copies(model, environments, held, metric, adapt, seed))
+    return learned(plain, copies, metric)
+
+
+def learned(plain: Estimate, copies: Sequence[Copy], metric: Metric) -> Estimate:
+    """Combines the estimates by how right each was on the copies, weighted by how alike copies and target are.
+
+    Args:
+        plain: the estimates on the target.
+        copies: with true scores.
+        metric: of both.
+    """
+    names = [name for name in plain.by if sum(name in one.by for one in copies) >= 0.8 * len(copies)]
+    copies = [one for one in copies if all(name in one.by for name in names)]
+    if len(copies) < 10 or not names:
+        return plain
+    x = np.array([[one.by[name] for name in names] for one in copies])
+    y, kinds = np.array([one.truth for one in copies]), np.array([one.kind for one in copies])
+    new = np.array([plain.by[name] for name in names])
+    # Of every copy: what would have been said if no copy of its kind had been seen.
+    fitted = np.empty(len(y))
+    for kind in np.unique(kinds):
+        fitted[kinds == kind] = _ridge(x[kinds != kind], y[kinds != kind], x[kinds == kind])
+    x, new = np.column_stack([x, fitted]), np.append(new, _ridge(x, y, new[None, :])[0])
+    near = 1 / (_NEAR + np.abs(x[:, :-1] - new[:-1]).mean(axis=1))
+    error = np.sqrt((near[:, None] * (x - y[:, None]) ** 2).sum(axis=0) / near.sum())
+    weights = 1 / (error + _LEAST) ** 2
+    weights /= weights.sum()
+    said, expected = x @ weights, float(np.clip(new @ weights, *(metric.bounds or (-np.inf, np.inf))))
+    width = _weighted_quantile(np.abs(said - y), near, _COVERED)
+    by = plain.by | {"explored": float(np.clip(new[-1], *(metric.bounds or (-np.inf, np.inf))))}
+    why = _unlike(plain.reach, min(one.reach for one in copies)) or _outside(x, new, metric)
+    why = why or disagreement({name: by[name] for name in (*names, "explored")}, metric)
+    low, high = metric.bounds or (-np.inf, np.inf)
+    ends = max(low, expected - width), min(high, expected + width)
+    shown = None if why else expected
+    return Estimate(metric.name, shown, *ends, plain.held_out, by, why, plain.reach, len(copies), plain.remarks)
+
+
+def _ridge(x: Array, y: Array, new: Array) -> Array:
+    """Ridge regression of the true score's distance to the mean estimate on the estimates."""
+    centre, base, spread = x.mean(axis=0), x.mean(axis=1), x - x.mean(axis=0)
+    weight = np.linalg.solve(spread.T @ spread + _RIDGE * np.eye(x.shape[1]), spread.T @ (y - base - (y - base).mean()))
+    return np.asarray(new.mean(axis=1) + (y - base).mean() + (new - centre) @ weight)
+
+
+def _outside(x: Array, new: Array, metric: Metric) -> str:
+    """Why a target that is unlike all copies is refused."""
+    middle, least = float(np.median(new[:-1])), float(np.median(x[:, :-1], axis=1).min())
+    if middle >= least - _MARGIN:
+        return ""
+    return (
+        f"the graph lies outside of what was explored: the estimates say {metric.show(middle)}, on the worst copy of "
+        f"the validation graphs they said {metric.show(least)}"
+    )
+
+
+def _unlike(reach: float, least: float) -> str:
+    """Why a graph is refused whose nodes are less like the held-out ones than those of every copy."""
+    if reach >= least:
+        return ""
+    return (
+        f"the graph's nodes are unlike the held-out ones: weights that make these look like them leave {reach:.0%} by "
+        f"effective number, and {least:.0%} on the least alike copy of the validation graphs"
+    )
+
+
+def _weighted_quantile(values: Array, weights: Array, share: float) -> float:
+    order = np.argsort(values)
+    mass = np.cumsum(weights[order]) / weights.sum()
+    return float(values[order[min(int(np.searchsorted(mass, share)), len(values) - 1)]])
+
+
+def _copies(
+    model: Predictor, environments: Sequence[Environment], held: HeldOut, metric: Metric, adapt: str | None, seed: int
+) -> Iterator[Copy]:
+    for i, environment in enumerate(environments):
+        random = np.random.default_rng(derive_seed(seed, 31 + i))
+        for kind, copy, rows in _shifted(environment, random):
+            try:
+                (signals,) = model.signals([copy], adapt=adapt).values()
+            except GraphshiftError:  # a backbone that cannot take such a graph
+                continue
+            own = _single(copy) if rows is None else rows
+            if own.numel() < 20:
+                continue
+            assert copy.y is not None
+            shown = signals.at(own)
+            truth = weighted_score(shown.p.numpy(), copy.y.cpu()[own].numpy(), np.ones(own.numel()), metric)
+            found = estimates_of(held, shown, model.prior_, metric)
+            if np.isfinite(truth) and found.by:
+                yield Copy(kind, found.by, truth, found.reach)
+
+
+def _single(environment: Environment) -> Tensor:
+    """Counted nodes of one label."""
+    counted = environment.counted.cpu()
+    return counted if environment.further_y is None else counted[environment.members.cpu().sum(dim=1) == 1]
+
+
+def _shifted(environment: Environment, random: np.random.Generator) -> Iterator[tuple[str, Environment, Tensor | None]]:
+    """Copies of a graph, by kind; with the nodes that count there if not all do."""
+    n, graph = environment.num_nodes, environment.graph
+    yield "none", environment, None
+    if n > 2 and graph.num_edges:
+        for edits in _EDITS:
+            view = Random(max(1, round(edits)), seed=int(random.integers(2**31))).propose(graph)
+            if edits < 1:  # of some nodes
+                assert view.actions is not None
+                keys = view.flips[torch.from_numpy(random.random(view.flips.numel()) < edits)]
+                keys = torch.unique(torch.cat([keys, keys % n * n + keys // n])) if graph.undirected else keys
+                yield "edges", environment.replace(graph=graph.flip(keys)), None
+            else:
+                yield "edges", environment.replace(graph=view.graph), None
+        for share in _REWIRED:
+            yield "labels", environment.replace(graph=_rewired(environment, share, random)), None
+    x = environment.x
+    if isinstance(x, Sparse):
+        for share in _MASKED:
+            keep = torch.from_numpy(random.random(x.shape[1]) >= share).to(x.value)
+            yield "features", environment.replace(x=Sparse(x.pattern, x.value * keep[x.pattern.col.long()])), None
+    else:
+        for share in _MASKED:
+            keep = torch.from_numpy(random.random(x.shape[1]) >= share).to(x)
+            yield "features", environment.replace(x=x * keep + x.mean(dim=0) * (1 - keep)), None
+        for noise in _NOISES:
+            added = torch.from_numpy(random.standard_normal(x.shape)).to(x)
+            yield "noise", environment.replace(x=x + noise * x.std(dim=0) * added), None
+    single = _single(environment)
+    assert environment.y is not None
+    y = environment.y.cpu()[single].numpy()
+    degree = graph.degree.cpu()[single].numpy() if graph.num_edges else np.zeros(len(y))
+    order = np.argsort(degree + 0.01 * random.random(len(y)))
+    for part in np.array_split(order, _PARTS):
+        yield "parts", environment, single[torch.from_numpy(np.sort(part))]
+    for k in np.unique(y):  # other class shares: class k half as common, and twice
+        for raised in (0.3, 3.0):
+            weight = np.where(y == k, raised, 1.0)
+            kept = random.random(len(y)) < weight / weight.max()
+            yield "shares", environment, single[torch.from_numpy(kept)]
+
+
+def _rewired(environment: Environment, share: float, random: np.random.Generator) -> Graph:
+    """A share of the edges between nodes of one class lead to a random node of another class instead."""
+    assert environment.y is not None
+    graph, n = environment.graph.to(torch.device("cpu")), environment.num_nodes
+    known = np.full(n, -1)
+    counted = environment.counted.cpu().numpy()
+    known[counted] = environment.y.cpu().numpy()[counted]
+    keys = graph.keys.numpy()
+    row, column = keys // n, keys % n
+    alike = (known[row] == known[column]) & (known[row] >= 0) & ((row < column) | (not graph.undirected))
+    taken = alike & (random.random(len(keys)) < share)
+    to = random.choice(counted, int(taken.sum()))
+    other = known[to] != known[row[taken]]  # moved only where the class differs
+    flips = np.concatenate([keys[taken][other], row[taken][other] * n + to[other]])
+    if graph.undirected:
+        flips = np.concatenate([flips, flips % n * n + flips // n])
+    values, counts = np.unique(flips, return_counts=True)
+    return graph.flip(torch.from_numpy(values[counts % 2 == 1])).to(environment.graph.device)
