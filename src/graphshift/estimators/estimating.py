@@ -252,8 +252,8 @@ def check_metric(metric: Metric, classification: bool) -> None:
     """Refuses what cannot be estimated."""
     if not classification:
         raise GraphshiftError(
-            f"the model predicts values, and its metric is {metric.label}: without labels a score can be estimated only "
-            "for classes."
+            f"the model predicts values, and its metric is {metric.label}: without labels a score can be estimated "
+            "only for classes."
         )
 
 

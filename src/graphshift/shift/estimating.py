@@ -1,7 +1,7 @@
 """Explore to estimate: how a model's score falls with what can be seen without labels, learned on shifted copies.
 
-Many labelled, shifted copies are made of the validation graphs: edges flipped, edges moved from a node of the same class
-to one of another, columns masked or noised, parts of the graph, other class shares. On each copy the true score is
+Many labelled, shifted copies are made of the validation graphs: edges flipped, edges moved from a node of the same
+class to one of another, columns masked or noised, parts of the graph, other class shares. On each copy the true score is
 known, and so is what every estimate of :mod:`graphshift.estimators.estimating` would have said. Estimates that were
 right on copies like the target count most, and their errors there are the interval.
 """
