@@ -13,9 +13,7 @@ from graphshift.cli.use import TableOptions, are_tables, prepared_tables
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
-    from graphshift.data.environment import Environment
     from graphshift.estimators.estimating import Estimate
-    from graphshift.estimators.predictor import Predictor
 
 
 def estimate(
@@ -35,7 +33,6 @@ def estimate(
 
     Labels of the graphs are not looked at. The graphs are the tests and targets of a dataset, or one of two tables.
     """
-    from graphshift.core.progress import progress_bar
     from graphshift.estimators.loading import load_model
     from graphshift.shift.estimating import estimate_score
 
@@ -48,22 +45,13 @@ def estimate(
         if not graphs:
             raise GraphshiftError(f"{dataset}: there is no test or target environment to estimate a score on.")
     validation = [] if no_copies else _validation(run, data_dir)
-    found: dict[str, Estimate] = {}
-    with progress_bar("estimate", len(graphs), unit="graphs") as advance:
-        for done, graph in enumerate(graphs, 1):
-            if validation:
-                found[graph.name] = estimate_score(model, graph, validation, adapt=adapt, seed=seed)
-            else:
-                found[graph.name] = _plain(model, graph, adapt)
-            advance({"epoch": done})
+    made = estimate_score(model, graphs, validation, adapt=adapt, seed=seed) if validation else None
+    found = made or model.estimate_score(graphs, adapt=adapt)
+    assert isinstance(found, dict)  # of several graphs
     if json_:
         print(json.dumps({name: one.to_json() for name, one in found.items()}, indent=2))
     else:
         _show(run, found)
-
-
-def _plain(model: Predictor, graph: Environment, adapt: str | None) -> Any:
-    return model.estimate_score(graph, adapt=adapt)
 
 
 def _validation(run: Path, data_dir: Path | None) -> Any:

@@ -1,7 +1,7 @@
 """Explore to estimate: how a model's score falls with what can be seen without labels, learned on shifted copies.
 
-Many labelled, shifted copies are made of the validation graphs: edges flipped, edges moved from a node of the same
-class to one of another, columns masked or noised, parts of the graph, other class shares. On each copy the true score is
+Many labelled, shifted copies are made of validation graphs: edges flipped, edges moved from a node of the same class to
+one of another, columns masked or noised, parts of the graph, other class shares. On each copy the true score is
 known, and so is what every estimate of :mod:`graphshift.estimators.estimating` would have said. Estimates that were
 right on copies like the target count most, and their errors there are the interval.
 """
@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import derive_seed
@@ -61,13 +62,15 @@ class Copy:
 
 
 def estimate_score(
-    model: Predictor, graph: Environment, validation: Graphs, *, adapt: str | None = None, seed: int = 0
-) -> Estimate:
+    model: Predictor, graphs: Graphs, validation: Graphs, *, adapt: str | None = None, seed: int = 0
+) -> Estimate | dict[str, Estimate]:
     """The expected score on a graph without labels, learned on shifted copies of validation graphs.
+
+    Several graphs give a dict; the copies are made once for all of them.
 
     Args:
         model: fitted with validation graphs.
-        graph: its labels are not looked at.
+        graphs: labels are not looked at.
         validation: labelled graphs that the model was not trained on.
         adapt: ``"norm"`` or None.
         seed: of the copies.
@@ -81,15 +84,16 @@ def estimate_score(
     """
     metric = METRICS.find(model.task_.metric)
     check_metric(metric, model.task_.is_classification)
-    (signals,) = model.signals([graph], adapt=adapt).values()
-    held = model.held_out_[adapt or ""]
-    target = at_counted(signals, graph.counted.cpu())
-    plain = combined(held, target, model.prior_, metric)
-    environments = as_environments(validation, model.task_)
-    if too_few(held) or not plain.by or not environments:
-        return plain
-    copies = list(_copies(model, environments, held, metric, adapt, seed))
-    return learned(plain, copies, metric)
+    shown = model.signals(graphs, adapt=adapt)
+    held, copies, found = model.held_out_[adapt or ""], None, {}
+    for graph, signals in shown.items():
+        plain = combined(held, at_counted(signals, graph.counted.cpu()), model.prior_, metric)
+        if plain.by and not too_few(held):
+            if copies is None:
+                copies = list(_copies(model, as_environments(validation, model.task_), held, metric, adapt, seed))
+            plain = learned(plain, copies, metric)
+        found[graph.name] = plain
+    return next(iter(found.values())) if isinstance(graphs, Environment | Data) else found
 
 
 def learned(plain: Estimate, copies: Sequence[Copy], metric: Metric) -> Estimate:
