@@ -7,7 +7,7 @@ of its own; :data:`ESTIMATES` says which. Where they contradict each other, no n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
@@ -168,7 +168,7 @@ def weighted_score(p: Array, y: NDArray[np.int64], weights: Array, metric: Metri
         return _computed(metric, y, p)
     random = np.random.default_rng(0)
     drawn = [random.choice(len(y), len(y), p=weights / weights.sum()) for _ in range(_DRAWS)]
-    return float(np.nanmean([_computed(metric, y[rows], p[rows]) for rows in drawn]))
+    return _mean([_computed(metric, y[rows], p[rows]) for rows in drawn])
 
 
 def expected_score(p: Array, q: Array, metric: Metric, weights: Array | None = None) -> float:
@@ -180,7 +180,13 @@ def expected_score(p: Array, q: Array, metric: Metric, weights: Array | None = N
             rows = random.choice(len(p), len(p), p=weights / weights.sum())
         y = (random.random((len(rows), 1)) > q[rows].cumsum(axis=1)).sum(axis=1).clip(max=q.shape[1] - 1)
         found.append(_computed(metric, y, p[rows]))
-    return float(np.nanmean(found)) if np.isfinite(found).any() else np.nan
+    return _mean(found)
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Of the finite ones; NaN without any."""
+    finite = [value for value in values if np.isfinite(value)]
+    return float(np.mean(finite)) if finite else np.nan
 
 
 def _computed(metric: Metric, y: NDArray[np.int64], p: Array) -> float:
