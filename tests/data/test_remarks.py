@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pandas as pd
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -40,6 +43,16 @@ def test_labels_are_mentioned(train: list[float], val: list[float], remark: str)
 def test_one_class_alone_is_mentioned() -> None:
     with pytest.warns(GraphshiftWarning, match="fit: all training nodes are of class 0"):
         gs.ERM(epochs=2, hidden_channels=4).fit(graph([0] * 12), val=graph([0] * 12))
+
+
+def test_classes_are_called_by_their_names(tmp_path: Path) -> None:
+    label = ["rare", *["often", "sometimes"] * 6]
+    columns = {"id": range(13), "x": [0.1 * i for i in range(13)], "label": label, "place": ["here"] * 13}
+    pd.DataFrame(columns).to_csv(tmp_path / "nodes.csv", index=False)
+    pd.DataFrame({"source": [0, 1, 2, 3], "target": [4, 5, 6, 7]}).to_csv(tmp_path / "edges.csv", index=False)
+    data = gs.from_tables(tmp_path / "nodes.csv", tmp_path / "edges.csv", environments="place", train=["here"])
+    with pytest.warns(GraphshiftWarning, match="fit: class 'rare' has one training node"):
+        gs.ERM(epochs=1, hidden_channels=4, selection="last").fit(data)
 
 
 def test_usual_labels_are_not_mentioned() -> None:

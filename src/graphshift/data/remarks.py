@@ -13,23 +13,29 @@ _MOST = 5  # classes that are listed
 _LARGE = 1e6  # a feature beyond this makes training overflow long before it has learned
 
 
-def label_remarks(train: Sequence[Environment], val: Sequence[Environment]) -> list[str]:
-    """Classes that training can hardly learn, or that validation says nothing of; labels that are all the same."""
+def label_remarks(
+    train: Sequence[Environment], val: Sequence[Environment], class_names: Sequence[str] | None = None
+) -> list[str]:
+    """Classes that training can hardly learn, or that validation says nothing of; labels that are all the same.
+
+    Classes are called by ``class_names``, or by number.
+    """
     labels = torch.cat([e.labels.cpu() for e in train])
     if not train[0].task.is_classification:
         if labels.numel() > 1 and bool((labels == labels[0]).all()):
             return [f"all training nodes have the label {float(labels[0]):g}: a model learns nothing but that"]
         return []
     found, classes = [], train[0].task.num_classes
+    called = [str(c) if class_names is None else repr(class_names[c]) for c in range(classes)]
     counts = torch.bincount(labels, minlength=classes)
     if int((counts > 0).sum()) == 1:
-        found.append(f"all training nodes are of class {int(labels[0])}: a model learns nothing but that")
+        found.append(f"all training nodes are of class {called[int(labels[0])]}: a model learns nothing but that")
     if single := (counts == 1).nonzero().flatten().tolist():
-        found.append(f"{_named(single)} one training node: its predictions will be poor")
+        found.append(f"{_named([called[c] for c in single])} one training node: its predictions will be poor")
     if val:
         seen = torch.bincount(torch.cat([e.labels.cpu() for e in val]), minlength=classes)
         if missing := ((counts > 0) & (seen == 0)).nonzero().flatten().tolist():
-            found.append(f"{_named(missing)} no validation node: no epoch is chosen by it")
+            found.append(f"{_named([called[c] for c in missing])} no validation node: no epoch is chosen by it")
     return found
 
 
@@ -39,8 +45,8 @@ def mention(remarks: Sequence[str], *, where: str) -> None:
         warnings.warn(f"{where}: {'; '.join(remarks)}.", GraphshiftWarning, stacklevel=4)
 
 
-def _named(classes: Sequence[int]) -> str:
-    shown = ", ".join(map(str, classes[:_MOST])) + (" …" if len(classes) > _MOST else "")
+def _named(classes: Sequence[str]) -> str:
+    shown = ", ".join(classes[:_MOST]) + (" …" if len(classes) > _MOST else "")
     return f"class {shown} has" if len(classes) == 1 else f"{len(classes)} classes ({shown}) have each"
 
 

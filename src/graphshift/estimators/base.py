@@ -208,7 +208,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         """
         defaults: Mapping[str, Any] = {}
         also = list(also)
-        preparation = train.facts.get("preparation") if isinstance(train, ShiftDataset) else None
+        facts = train.facts if isinstance(train, ShiftDataset) else {}
         if isinstance(train, ShiftDataset):
             if val or tests:
                 raise GraphshiftError("fit: a ShiftDataset has its own val and tests; leave these arguments out.")
@@ -224,7 +224,8 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
                 "torch.set_default_dtype(torch.float32) first."
             )
         roles = _roles(train, val, tests, chosen.seed)
-        mention([*label_remarks(roles.train, roles.val), *chosen._edge_remarks(roles.train)], where="fit")
+        remarks = label_remarks(roles.train, roles.val, facts.get("class_names"))
+        mention([*remarks, *chosen._edge_remarks(roles.train)], where="fit")
         others = {name: _shared_rule(name).prepare(roles, device)[1] for name in also}
         training, selection = SELECTIONS[chosen.selection].prepare(roles, device)
         bars = [ProgressBar(self.label)] if progress else []
@@ -235,7 +236,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         for listener in listeners:
             listener.on_settings(chosen.settings())
         self.learn_and_keep(chosen, training, selection, Asked(also=others, run=run, **how))
-        self.preparation_ = preparation
+        self.preparation_ = facts.get("preparation")
         return self
 
     def learn_and_keep(
