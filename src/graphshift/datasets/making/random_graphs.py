@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
@@ -60,3 +62,18 @@ def edges_within_groups(
 
 def _locate(mass: Tensor, point: Tensor) -> Tensor:
     return torch.searchsorted(mass, point, right=True).clamp(max=mass.numel() - 1)
+
+
+def preferential_attachment(nodes: int, links: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Edges of a Barabási–Albert graph, ``[2, edges]``, one way.
+
+    Node ``links`` joins all before it. Each later one joins ``links`` nodes drawn by degree; one that is drawn twice is
+    joined once, as in PyG's BA-Shapes.
+    """
+    ends = np.empty(2 * nodes * links, dtype=np.int64)  # of all edges; a draw from it is a draw by degree
+    filled = 0
+    for new in range(links, nodes):
+        chosen = np.arange(links) if new == links else np.unique(ends[generator.integers(filled, size=links)])
+        ends[filled : filled + 2 * chosen.size] = np.stack([np.full(chosen.size, new), chosen], axis=1).ravel()
+        filled += 2 * chosen.size
+    return np.ascontiguousarray(ends[:filled].reshape(-1, 2).T)
