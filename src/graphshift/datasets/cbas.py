@@ -1,5 +1,7 @@
 """``cbas``: roles of nodes in a random graph with houses. Colours agree with them in training alone (GOOD)."""
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -72,7 +74,7 @@ def cbas(*, shift: str = "concept", seed: int = 0, alike: bool = False) -> Shift
     names = ["E1", "E2", "E3", "E4", "E5", "val", "test"]
     made = [whole.replace(name=name, mask=torch.from_numpy((group == i) & ~spared)) for i, name in enumerate(names)]
     tests = [whole.replace(name=ALIKE, mask=torch.from_numpy(aside))] if alike else []
-    facts = {"class_names": ("base", "middle", "bottom", "top"), "spurious_columns": [0, 1, 2, 3]}
+    facts: dict[str, Any] = {"class_names": ("base", "middle", "bottom", "top"), "spurious_columns": [0, 1, 2, 3]}
     facts |= {"agreement": dict(zip(names, AGREEMENT, strict=True))} if shift == "concept" else {}
     defaults = {"backbone": "gcn", "num_layers": 3, "hidden_channels": 64, "epochs": 300, "lr": 0.01}
     return ShiftDataset("cbas", made[:5], made[5:6], [*tests, *made[6:]], facts=facts, defaults=defaults)
