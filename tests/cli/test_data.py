@@ -143,7 +143,7 @@ def test_info_draws(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["info", "nosuch"], "dataset is 'nosuch'; expected one of arxiv, citation, "),
+        (["info", "nosuch"], "dataset is 'nosuch'; expected one of arxiv, cbas, "),
         (["verify", "twich"], "Did you mean 'twitch'?"),
         (["fetch", "nosuch"], "dataset is 'nosuch'"),
         (["make", "nosuch", "--out", "new"], "dataset is 'nosuch'"),
