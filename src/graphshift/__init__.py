@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.datasets import DATASETS, load
     from graphshift.datasets.node_split import split_by
     from graphshift.datasets.own import from_networkx, from_pyg, from_tables
+    from graphshift.datasets.partitions import partition, partition_tables
     from graphshift.estimators import Ensemble, Estimator
     from graphshift.estimators.export import export_model
     from graphshift.estimators.loading import load_model
@@ -56,6 +57,7 @@ _HOMES = {
     "datasets": ("DATASETS", "load"),
     "datasets.node_split": ("split_by",),
     "datasets.own": ("from_networkx", "from_pyg", "from_tables"),
+    "datasets.partitions": ("partition", "partition_tables"),
     "estimators": ("Ensemble", "Estimator"),
     "estimators.export": ("export_model",),
     "estimators.loading": ("load_model",),

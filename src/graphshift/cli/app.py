@@ -15,6 +15,7 @@ from graphshift.cli.export import export
 from graphshift.cli.fit import fit
 from graphshift.cli.init import init
 from graphshift.cli.options import fail
+from graphshift.cli.partition import partition
 from graphshift.cli.recommend import recommend
 from graphshift.cli.reproduce import reproduce
 from graphshift.cli.serve import serve
@@ -52,6 +53,7 @@ for command in (
     export,
     serve,
     init,
+    partition,
     shift,
     estimate,
     compare,

@@ -80,11 +80,20 @@ def toml_dataset(content: dict[str, Any], path: Path) -> tuple[str, dict[str, An
     return name, options
 
 
+def stored_partition(dataset: str) -> dict[str, Any] | None:
+    """The options of dataset ``partition`` if this is the folder of one, not a dataset's name; else None."""
+    from graphshift.data.partition.format import is_partition
+
+    return {"folder": dataset} if is_partition(dataset) else None
+
+
 def load_dataset(dataset: str, items: list[str] | None, data_dir: Path | None) -> ShiftDataset:
     """The dataset of a name or of a TOML file."""
     from graphshift.datasets import load
 
     options: dict[str, Any] = {}
+    if (stored := stored_partition(dataset)) is not None:
+        return load("partition", **stored | dataset_options("partition", items, data_dir), progress=True)
     if dataset.endswith(".toml"):
         dataset, options = toml_dataset(read_toml(Path(dataset)), Path(dataset))
     return load(dataset, **options | dataset_options(dataset, items, data_dir))

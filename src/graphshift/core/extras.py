@@ -9,6 +9,7 @@ EXTRAS = {
     "matplotlib": "plots",
     "optuna": "tune",
     "pyarrow": "parquet",
+    "pymetis": "partition",
     "lightning": "lightning",
     "tensorboard": "tensorboard",
     "mlflow": "mlflow",

@@ -6,8 +6,9 @@ import hashlib
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -18,6 +19,21 @@ from graphshift.core.html import html_table
 from graphshift.data import checks
 from graphshift.data.tasks import Task
 from graphshift.graph.sparse import Sparse
+
+
+class Stored(Protocol):
+    """Where the parts of an environment are whose arrays are memory-mapped."""
+
+    #: The first row of each part, and at last the number of rows.
+    begin: NDArray[np.int64]
+    #: Of everything that training uses.
+    digest: str
+
+    def halo(self, part: int) -> NDArray[np.int64]:
+        """The rows outside a part that its nodes receive from, within as many hops as the partition says."""
+
+    def release(self) -> None:
+        """Gives back the memory of what was read; it is read again when it is used again."""
 
 
 class Environment:
@@ -49,6 +65,8 @@ class Environment:
             these nodes out.
         task: a :class:`~graphshift.data.tasks.Task`.
         ids: what the user calls each node, ``[nodes]``, in the order of ``x``; None where nodes have no names.
+        whole: of a batch, the environment that it is a part of; else None.
+        stored: of an environment in a partition folder, where its parts are; else None.
 
     Duplicate edges and self-loops are removed, and a :class:`~graphshift.core.errors.GraphshiftWarning` says how many.
     Every other mistake in the data is a :class:`~graphshift.core.errors.GraphshiftError`.
@@ -59,6 +77,9 @@ class Environment:
     """
 
     ids: NDArray[Any] | None = None
+    whole: Environment | None = None
+    stored: Stored | None = None
+    _masked = False  # whether labels or masks differ from what is stored
 
     def __init__(self, name: str, data: Data, task: Task | None = None) -> None:
         self.name = str(name)
@@ -155,6 +176,8 @@ class Environment:
 
     def fingerprint(self) -> str:
         """A digest of everything that training uses; equal digests mean equal environments."""
+        if self.stored is not None and not self._masked:
+            return self.stored.digest
         digest = hashlib.blake2b(f"{self.name} {self.task} {self.x.shape}".encode(), digest_size=16)
         values = [self.x.value, self.x.pattern.col, self.x.pattern.rowptr] if isinstance(self.x, Sparse) else [self.x]
         edges = (self.graph.keys, self.graph.weight, self.graph.edge_attr)
@@ -171,6 +194,9 @@ class Environment:
                 ``task``, ``ids``.
         """
         copy = object.__new__(Environment)
+        copy.whole = self.whole
+        copy.stored = None if {"x", "graph"} & changes.keys() else self.stored
+        copy._masked = self._masked or bool({"mask", "y", "known_y", "time", "further_y"} & changes.keys())
         for part in ("name", "x", "graph", "mask", "time", "known_y", "y", "further_y", "task", "ids"):
             setattr(copy, part, changes.pop(part, getattr(self, part)))
         if changes:

@@ -1,0 +1,1 @@
+"""Graphs that do not fit into memory: a folder of memory-mapped arrays, its nodes in the order of parts."""

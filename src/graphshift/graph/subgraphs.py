@@ -1,0 +1,140 @@
+"""Parts of a graph as graphs: the entries of some rows, the induced subgraph, sampled neighbours.
+
+The arrays of the whole graph may be memory-mapped: what is read is the entries of the rows that are asked for.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from graphshift.graph.edge_features import EdgeFeatures
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Pattern, Sparse
+
+
+def entries_of(rowptr: NDArray[np.integer], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the entries of some rows of a CSR matrix are, row after row, and how many each row has."""
+    begin = np.asarray(rowptr[rows], dtype=np.int64)
+    count = np.asarray(rowptr[rows + 1], dtype=np.int64) - begin
+    return np.repeat(begin - (np.cumsum(count) - count), count) + np.arange(int(count.sum())), count
+
+
+def induced(graph: Graph, rows: NDArray[np.int64]) -> Graph:
+    """The graph of some nodes and all entries among them; node i of the result is ``rows[i]``.
+
+    Args:
+        graph: on the CPU; its arrays may be memory-mapped.
+        rows: each once; increasing, so that sorted columns stay sorted.
+    """
+    rowptr, col = graph.pattern.rowptr.numpy(), graph.pattern.col.numpy()
+    at, count = entries_of(rowptr, rows)
+    return _among(graph, rows, at, np.repeat(np.arange(len(rows)), count), col[at])
+
+
+def neighbourhood(graph: Graph, rows: NDArray[np.int64], hops: int) -> NDArray[np.int64]:
+    """The nodes that are not among ``rows`` and from which these receive within so many hops, increasing."""
+    rowptr, col = graph.pattern.rowptr.numpy(), graph.pattern.col.numpy()
+    inside, front = rows, rows
+    for _ in range(hops):
+        front = np.setdiff1d(np.unique(col[entries_of(rowptr, front)[0]]).astype(np.int64), inside)
+        inside = np.union1d(inside, front)
+    return np.setdiff1d(inside, rows)
+
+
+def sampled(
+    graph: Graph, seeds: NDArray[np.int64], fanout: Sequence[int], generator: np.random.Generator
+) -> tuple[NDArray[np.int64], Graph]:
+    """A neighbour sample (GraphSAGE, Hamilton et al., 2017, Algorithm 2): the nodes, increasing, and their graph.
+
+    Every seed keeps at most ``fanout[0]`` of the nodes that it receives from, drawn without replacement; each of those
+    that is new keeps at most ``fanout[1]``, and so on. On an undirected graph a drawn edge is kept in both directions,
+    so that the sample is an undirected graph as well.
+
+    Args:
+        graph: on the CPU; its arrays may be memory-mapped.
+        seeds: nodes, increasing.
+        fanout: one number for each hop.
+        generator: that draws.
+    """
+    rowptr, col = graph.pattern.rowptr.numpy(), graph.pattern.col.numpy()
+    nodes, front, drawn = seeds, seeds, []
+    for most in fanout:
+        at, count = entries_of(rowptr, front)
+        row = np.repeat(np.arange(len(front)), count)
+        if len(at) and int(count.max()) > most:
+            order = np.lexsort((generator.random(len(at)), row))  # each row's entries in a random order
+            first = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)
+            kept = np.sort(order[first < most])
+            at, row = at[kept], row[kept]
+        drawn.append((front[row], col[at].astype(np.int64), at))
+        front = np.setdiff1d(drawn[-1][1], nodes)
+        nodes = np.union1d(nodes, front)
+    receiver, sender, at = (np.concatenate([part[i] for part in drawn]) for i in range(3))
+    if graph.undirected:
+        receiver, sender = np.concatenate([receiver, sender]), np.concatenate([sender, receiver])
+        key, first = np.unique(np.searchsorted(nodes, receiver) * len(nodes) + np.searchsorted(nodes, sender), True)
+        if graph.weight is not None or graph.edge_features is not None:
+            at = np.concatenate([at, _reverse_entries(rowptr, col, sender[len(at) :], receiver[len(at) :], at)])
+            at = at[first]
+        row, column = key // max(len(nodes), 1), key % max(len(nodes), 1)
+    else:
+        row, column = np.searchsorted(nodes, receiver), np.searchsorted(nodes, sender)
+        order = np.lexsort((column, row))
+        row, column, at = row[order], column[order], at[order]
+    return nodes, _graph(graph, len(nodes), row, column, at)
+
+
+def _reverse_entries(
+    rowptr: NDArray[np.integer],
+    col: NDArray[np.integer],
+    receiver: NDArray[np.int64],
+    sender: NDArray[np.int64],
+    at: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Where the entry (sender, receiver) is, for each drawn entry (receiver, sender)."""
+    there, count = entries_of(rowptr, sender)
+    wanted = np.repeat(receiver, count)
+    found = np.flatnonzero(col[there] == wanted)
+    return there[found]
+
+
+def _among(
+    graph: Graph, rows: NDArray[np.int64], at: NDArray[np.int64], row: NDArray[np.int64], col: NDArray[np.integer]
+) -> Graph:
+    """The entries whose columns are among the rows."""
+    place = np.full(graph.num_nodes, -1, dtype=np.int32 if graph.num_nodes < 2**31 else np.int64)
+    place[rows] = np.arange(len(rows))
+    column = place[col]
+    kept = column >= 0
+    return _graph(graph, len(rows), row[kept], column[kept], at[kept])
+
+
+def _graph(
+    graph: Graph, nodes: int, row: NDArray[np.int64], column: NDArray[np.integer], at: NDArray[np.int64]
+) -> Graph:
+    """The graph of entries sorted by row; ``at`` is where they are in the whole graph, for weights and features."""
+    rowptr = np.zeros(nodes + 1, dtype=np.int64)
+    np.cumsum(np.bincount(row, minlength=nodes), out=rowptr[1:])
+    pattern = Pattern(torch.from_numpy(rowptr), torch.from_numpy(np.ascontiguousarray(column)), (nodes, nodes))
+    weight, features = graph.weight, graph.edge_features
+    chosen = None if weight is None and features is None else torch.from_numpy(at)
+    return Graph(
+        pattern,
+        None if weight is None or chosen is None else weight[chosen],
+        undirected=graph.undirected,
+        edge_features=None
+        if features is None or chosen is None
+        else EdgeFeatures.of(features.values[features.index[chosen]], features.fill),
+    )
+
+
+def rows_of(matrix: Sparse, rows: NDArray[np.int64]) -> Sparse:
+    """Some rows of a sparse matrix."""
+    pattern = matrix.pattern
+    at, count = entries_of(pattern.rowptr.numpy(), rows)
+    rowptr = np.concatenate([[0], np.cumsum(count)])
+    chosen = torch.from_numpy(at)
+    shape = (len(rows), matrix.shape[1])
+    return Sparse(Pattern(torch.from_numpy(rowptr), pattern.col[chosen], shape), matrix.value[chosen])
