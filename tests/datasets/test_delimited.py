@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +136,47 @@ def test_some_rows_and_some_columns(tmp_path: Path) -> None:
     wide().to_csv(tmp_path / "t.csv", index=False)
     frame, _ = read(tmp_path / "t.csv", rows=5, columns=["id", "w1"])
     assert (frame.shape, frame["id"].tolist()) == ((5, 2), ["000", "001", "002", "003", "004"])
+
+
+EDGES = [[3, 0], [1, 2], [10, 7]]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", " "])
+@pytest.mark.parametrize("comments", ["", "# a list of edges\n# from to\n", "%% MatrixMarket-like\n"])
+@pytest.mark.parametrize("arrow", [True, False])
+def test_edges_without_names_keep_their_first_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, separator: str, comments: str, arrow: bool
+) -> None:
+    if not arrow:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    path = tmp_path / "edges.txt"
+    path.write_text(comments + "".join(f"{a}{separator}{b}\n" for a, b in EDGES))
+    table = read_table(path, "edge", ids=["source", "target"])
+    assert table.frame.to_numpy().tolist() == [[str(a), str(b)] for a, b in EDGES]
+    assert "the first row has no names; the columns are called source, target" in table.found["header"][1]
+
+
+def test_further_columns_of_edges_without_names_are_numbered(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("3,0,0.5\n1,2,0.25\n")
+    frame = read_table(tmp_path / "edges.csv", "edge").frame
+    assert list(frame) == ["source", "target", "column3"]
+    assert frame["column3"].tolist() == [0.5, 0.25]
+
+
+def test_names_that_pandas_gave_are_names(tmp_path: Path) -> None:
+    pd.DataFrame(EDGES).to_csv(tmp_path / "edges.csv", index=False)
+    table = read_table(tmp_path / "edges.csv", "edge")
+    assert list(table.frame) == ["0", "1"]
+    assert table.frame.to_numpy().tolist() == EDGES
+    assert "looks like values (0, 1); taken as the columns' names" in table.found["header"][1]
+
+
+@pytest.mark.parametrize(("header", "doubted"), [("7,0.25,word", True), ("id,x,label", False), ("id,0,1", False)])
+def test_a_header_of_values_is_remarked_on(tmp_path: Path, header: str, doubted: bool) -> None:
+    (tmp_path / "nodes.csv").write_text(f"{header}\n8,1.5,other\n")
+    assert ("header" in read_table(tmp_path / "nodes.csv", "node").found) == doubted
+
+
+def test_a_comment_above_names_is_a_header(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("#from,to\nalice,bob\n")
+    assert list(read_table(tmp_path / "edges.csv", "edge").frame) == ["#from", "to"]

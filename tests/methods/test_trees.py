@@ -18,7 +18,7 @@ from graphshift.core.errors import GraphshiftWarning
 from graphshift.data.tasks import Task
 from graphshift.methods import boosting, trees
 from graphshift.methods.boosting import Boosting, boosted_scores
-from graphshift.methods.forest import Forest, forest_mean, trees_of
+from graphshift.methods.forest import Forest, trees_of
 from graphshift.methods.trees import Trees
 
 TASKS = {"binary": Task("binary", 2), "multiclass": Task("multiclass", 4), "regression": Task("regression", 0)}
@@ -62,12 +62,30 @@ def test_boosting_predicts_what_scikit_learns_does(kind: str) -> None:
 
 def test_a_table_is_walked_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y, other = rows("multiclass")
-    forest = RandomForestClassifier(5, random_state=0).fit(x, y)
-    made = trees_of(forest)
-    whole = forest_mean(made, other, 4)
+    model = Boosting(rounds=5).learn_rows(x, y, np.unique(y), TASKS["multiclass"])
+    whole = model.rows(other)
     monkeypatch.setattr(trees, "_CELLS", 50)
-    np.testing.assert_array_equal(forest_mean(made, other, 4), whole)
-    np.testing.assert_allclose(whole, forest.predict_proba(other), atol=1e-7)
+    np.testing.assert_array_equal(model.rows(other), whole)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_the_compiled_walk_ends_where_the_plain_one_does(sparse: bool) -> None:
+    x, y, other = rows("multiclass")
+    made = trees_of(RandomForestClassifier(5, random_state=0).fit(x, y))
+    table = scipy.sparse.csr_array(other) if sparse else other
+    found = list(made.reached(table))
+    assert len(found) == 5
+    for root, reached in zip(made.roots, found, strict=True):
+        np.testing.assert_array_equal(reached, made.leaves(other, int(root)))
+
+
+def test_trees_that_share_nodes_are_walked() -> None:
+    """A file may say so: the second tree ends in a leaf of a third that begins after it."""
+    nodes = {"left": [1, -1, -1], "right": [2, 0, 1], "feature": [0, 0, 0], "threshold": [0.5, 0.0, 0.0]}
+    arrays = {name: np.array(one, dtype="f8" if name == "threshold" else "i4") for name, one in nodes.items()}
+    shared = Trees(**arrays, value=np.array([[1.0], [2.0]]), roots=np.array([0, 2], dtype=np.int32))  # type: ignore[arg-type]
+    table = np.array([[0.0], [1.0]], dtype=np.float32)
+    assert [reached.tolist() for reached in shared.reached(table)] == [[0, 1], [1, 1]]
 
 
 def test_boosted_trees_take_turns() -> None:

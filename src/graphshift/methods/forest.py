@@ -23,11 +23,10 @@ _TRIED: dict[str, Any] = {"sqrt": "sqrt", "third": 1 / 3, "all": None}
 
 def forest_mean(trees: Trees, table: Table, outputs: int) -> Array:
     """The mean over the trees of what the leaves say, ``[rows, outputs]``, float64."""
-
-    def add(sums: Array, number: int, values: Array) -> None:
-        sums += values
-
-    return trees.total(table, add, outputs) / max(trees.roots.size, 1)
+    sums = np.zeros((table.shape[0], outputs))
+    for reached in trees.reached(table):
+        sums += trees.value[reached]
+    return sums / max(trees.roots.size, 1)
 
 
 class ForestModel(TabularModel):

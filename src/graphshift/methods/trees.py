@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from sklearn.tree._tree import Tree
 
 from graphshift.methods.columns import Table
 
@@ -129,12 +130,43 @@ class Trees:
                 add(own, number, renumbered.value[renumbered.leaves(part, int(root))])
         return sums
 
+    def reached(self, table: Table) -> Iterator[NDArray[np.int32]]:
+        """For each tree the row of ``value`` that every row of the table reaches.
+
+        By scikit-learn's compiled walk, which takes sparse tables as they are. Cells count in float32, as they did when
+        a forest of scikit-learn was grown.
+        """
+        if scipy.sparse.issparse(table):
+            cells: Any = scipy.sparse.csr_matrix(table, dtype=np.float32)
+        else:
+            cells = np.ascontiguousarray(table, dtype=np.float32)
+        ends = np.append(np.sort(self.roots), self.left.size)
+        for root in self.roots:
+            first, end = int(root), int(ends[np.searchsorted(ends, root, side="right")])
+            inner = self.left[first:end] >= 0
+            if inner.any() and max(self.left[first:end][inner].max(), self.right[first:end][inner].max()) >= end:
+                end = self.left.size  # trees that share nodes: not ours, and allowed
+            yield self.right[first + _compiled(self, first, end, table.shape[1]).apply(cells)]
+
     def _renumbered(self) -> tuple[NDArray[np.intp], Trees]:
         """The columns that some node looks at, and the trees with their numbers among these."""
         used = np.unique(self.feature[self.left >= 0])
         place = np.searchsorted(used, self.feature).astype(np.int32)
         changed = {**vars(self), "feature": np.where(self.left >= 0, place, 0)}
         return used.astype(np.intp), Trees(**changed)
+
+
+def _compiled(trees: Trees, first: int, end: int, columns: int) -> Any:
+    """The tree with the nodes from ``first`` to ``end`` as scikit-learn's own; the arrays have been checked."""
+    found = Tree(columns, np.ones(1, dtype=np.intp), 1)
+    nodes = np.zeros(end - first, dtype=found.__getstate__()["nodes"].dtype)
+    leaf = trees.left[first:end] < 0
+    nodes["left_child"] = np.where(leaf, -1, trees.left[first:end] - first)
+    nodes["right_child"] = np.where(leaf, -1, trees.right[first:end] - first)
+    nodes["feature"], nodes["threshold"] = trees.feature[first:end], trees.threshold[first:end]
+    values = np.zeros((end - first, 1, 1))
+    found.__setstate__({"max_depth": 0, "node_count": end - first, "nodes": nodes, "values": values})
+    return found
 
 
 def dense_parts(table: Table, columns: NDArray[np.intp]) -> Iterator[tuple[slice, _Array]]:

@@ -6,6 +6,8 @@ import codecs
 import csv
 import gzip
 import io
+import itertools
+import re
 import warnings
 import zlib
 from collections.abc import Collection, Iterator, Sequence
@@ -30,6 +32,7 @@ _MARKS = {
 }
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 _WIDE = 500  # columns; from here on a file is read in parts
+_MOST_COMMENTS = 1_000  # lines
 _PART = 8_000_000  # fields that are parsed at a time
 
 
@@ -41,6 +44,8 @@ class _Layout(NamedTuple):
     encoding: str
     separator: str
     names: list[str]  # of the columns, "" for one without a name
+    header: bool = True  # whether the first row holds them
+    comments: int = 0  # lines to pass over before it
 
 
 def read_csv(
@@ -51,6 +56,7 @@ def read_csv(
     encoding: str | None = None,
     rows: int | None = None,
     columns: Collection[str] | None = None,
+    unnamed: Sequence[str] = (),
 ) -> tuple[pd.DataFrame, Found]:
     """Reads a CSV file.
 
@@ -62,13 +68,15 @@ def read_csv(
         encoding: None for what a byte order mark says, else UTF-8, else cp1252 or Latin-1.
         rows: read so many from the start; None for all.
         columns: read these; None for all.
+        unnamed: what to call the first columns of a file whose first row has numbers instead of names; without it, such
+            a row is taken as names, with a remark.
 
     Returns:
         The table, and what was guessed.
     """
 
     def read(encoding: str) -> tuple[pd.DataFrame, Found]:
-        layout, found = _layout(path, separator, encoding)
+        layout, found = _layout(path, separator, encoding, unnamed)
         return _read(path, layout, text, rows, columns), found
 
     with _explained(path, encoding):
@@ -116,7 +124,8 @@ def _parsed(path: Path, layout: _Layout, columns: Sequence[int], **options: Any)
     """What pandas makes of some columns; only an empty field is missing. The columns are called by their numbers."""
     missing: dict[str, Any] = {"keep_default_na": False, "na_values": [""], "low_memory": False, "engine": "c"}
     file: dict[str, Any] = {"compression": "gzip" if path.suffix == ".gz" else None, "sep": layout.separator}
-    file |= {"header": 0, "names": range(len(layout.names)), "index_col": False, "encoding": layout.encoding}
+    file |= {"names": range(len(layout.names)), "index_col": False, "encoding": layout.encoding}
+    file |= {"header": 0 if layout.header else None, "skiprows": layout.comments}
     chosen = {} if len(columns) == len(layout.names) else {"usecols": list(columns)}
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -175,7 +184,9 @@ def _arrow_text(path: Path, layout: _Layout, columns: Sequence[int]) -> dict[int
     arrow, reader = import_module("pyarrow"), import_module("pyarrow.csv")
     names = [f"f{i}" for i in columns]  # pyarrow's names for columns without a header: ours is the first row
     options = {
-        "read_options": reader.ReadOptions(autogenerate_column_names=True, encoding=layout.encoding),
+        "read_options": reader.ReadOptions(
+            autogenerate_column_names=True, encoding=layout.encoding, skip_rows=layout.comments
+        ),
         "parse_options": reader.ParseOptions(delimiter=layout.separator, newlines_in_values=True),
         "convert_options": reader.ConvertOptions(
             include_columns=names,
@@ -185,13 +196,13 @@ def _arrow_text(path: Path, layout: _Layout, columns: Sequence[int]) -> dict[int
         ),
     }
     try:
-        table = reader.read_csv(str(path), **options).slice(1)
+        table = reader.read_csv(str(path), **options).slice(int(layout.header))
     except (arrow.ArrowException, LookupError):
         return {columns[0]: pd.Series()}
     return {i: table.column(k).to_pandas() for k, i in enumerate(columns)}
 
 
-def _layout(path: Path, separator: str, encoding: str) -> tuple[_Layout, Found]:
+def _layout(path: Path, separator: str, encoding: str, unnamed: Sequence[str]) -> tuple[_Layout, Found]:
     with _open(path) as file:
         start = file.read(4096)
     if not start.strip():
@@ -203,31 +214,57 @@ def _layout(path: Path, separator: str, encoding: str) -> tuple[_Layout, Found]:
             "file its ending .parquet."
         )
     found: Found = {}
-    header = _start(path, separator, encoding, 1)[0]
+    comments = _comments(path, encoding) if unnamed else 0
+    header = _start(path, separator, encoding, 1, comments)[0]
     if len(header) == 1:
-        taken = _other_separator(path, separator, encoding)
+        taken = _other_separator(path, separator, encoding, comments)
         if taken is not None:
-            header, separator = _start(path, taken, encoding, 1)[0], taken
+            header, separator = _start(path, taken, encoding, 1, comments)[0], taken
             found["separator"] = (taken, f"{path}: the fields are separated by {_SEPARATORS[taken]}; read so.")
     names = [name.strip() for name in header]
+    if _values(names):
+        if unnamed and (separator != "," or names != [str(i) for i in range(len(names))]):  # pandas' own are 0,1,2
+            names = [*unnamed, *(f"column{i}" for i in range(len(unnamed) + 1, len(names) + 1))][: len(names)]
+            found["header"] = (
+                "none",
+                f"{path}: the first row has no names; the columns are called {', '.join(names)}.",
+            )
+            return _Layout(encoding, separator, names, header=False, comments=comments), found
+        remark = "taken as the columns' names. If it is a row of the table, write a line with names above it"
+        found["header"] = ("first", f"{path}: the first row looks like values ({', '.join(names[:3])}); {remark}.")
     repeated = {name for name in names if name and names.count(name) > 1} if len(set(names)) < len(names) else set()
     if repeated:
         raise GraphshiftError(f"{path}: two columns are called {min(repeated)!r}; names must differ.")
-    return _Layout(encoding, separator, names), found
+    return _Layout(encoding, separator, names, comments=comments), found
 
 
-def _other_separator(path: Path, separator: str, encoding: str) -> str | None:
+def _values(names: Sequence[str]) -> bool:
+    """Whether a header looks like a row of the table: numbers alone, or some that are not whole."""
+    numeric = [name for name in names if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", name, re.IGNORECASE)]
+    return len(numeric) == len(names) or any(not name.lstrip("+-").isdigit() for name in numeric)
+
+
+def _comments(path: Path, encoding: str) -> int:
+    """Lines at the start that begin with ``#`` or ``%``, as lists of edges often have, if a row of numbers follows."""
+    with io.TextIOWrapper(_open(path), encoding="utf-8-sig" if encoding == "utf-8" else encoding) as file:
+        for count, line in enumerate(itertools.islice(file, _MOST_COMMENTS)):
+            if not line.startswith(("#", "%")):
+                return count if _values([field for field in re.split(r"[,;|\s]+", line.strip()) if field]) else 0
+    return 0
+
+
+def _other_separator(path: Path, separator: str, encoding: str, comments: int = 0) -> str | None:
     """What splits the header, which the given separator does not, if it splits the first rows alike."""
     for mark in _SEPARATORS:
-        widths = {len(fields) for fields in _start(path, mark, encoding, 20)} if mark != separator else {1}
+        widths = {len(fields) for fields in _start(path, mark, encoding, 20, comments)} if mark != separator else {1}
         if len(widths) == 1 and min(widths) > 1:
             return mark
     return None
 
 
-def _start(path: Path, separator: str, encoding: str, count: int) -> list[list[str]]:
-    """The fields of the first rows; at least one row."""
-    rows = _rows(path, separator, encoding)
+def _start(path: Path, separator: str, encoding: str, count: int, comments: int = 0) -> list[list[str]]:
+    """The fields of the first rows below the comments; at least one row."""
+    rows = _rows(path, separator, encoding, comments)
     return [fields for _, (_, fields) in zip(range(count), rows, strict=False)] or [[]]
 
 
@@ -258,21 +295,21 @@ def _open(path: Path) -> Any:
     return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
 
 
-def _rows(path: Path, separator: str, encoding: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV with the line at which each ends."""
+def _rows(path: Path, separator: str, encoding: str, comments: int = 0) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV below the comments, with the line at which each ends."""
     if encoding == "utf-8":
         encoding = "utf-8-sig"
     with io.TextIOWrapper(_open(path), encoding=encoding, newline="") as file:
-        reader = csv.reader(file, delimiter=separator)
-        yield from ((reader.line_num, fields) for fields in reader if fields)
+        reader = csv.reader(itertools.islice(file, comments, None), delimiter=separator)
+        yield from ((comments + reader.line_num, fields) for fields in reader if fields)
 
 
 def _check_fields(path: Path, layout: _Layout) -> None:
-    expected = len(layout.names)
-    for line, fields in _rows(path, layout.separator, layout.encoding):
+    expected, first = len(layout.names), "header" if layout.header else "first row"
+    for line, fields in _rows(path, layout.separator, layout.encoding, layout.comments):
         if len(fields) != expected:
             raise GraphshiftError(
-                f"{path}: line {line} has {len(fields)} fields and the header has {expected}; the line is cut off or "
+                f"{path}: line {line} has {len(fields)} fields and the {first} has {expected}; the line is cut off or "
                 "a separator is missing."
             )
 

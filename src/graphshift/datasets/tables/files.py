@@ -86,6 +86,7 @@ def read_table(
         table = _from_frame(source, f"the {role} table")
     elif isinstance(source, str | PathLike):
         part: dict[str, Any] = {"rows": rows, "columns": columns}
+        part["unnamed"] = ("source", "target") if role == "edge" else ()
         table = _from_path(Path(source), {*ids, *text}, separator=separator, encoding=encoding, **part)
     else:
         raise GraphshiftError(
