@@ -18,7 +18,7 @@ from graphshift.core.errors import GraphshiftWarning
 from graphshift.data.tasks import Task
 from graphshift.methods import boosting, trees
 from graphshift.methods.boosting import Boosting, boosted_scores
-from graphshift.methods.forest import Forest, trees_of
+from graphshift.methods.forest import Forest, forest_mean, trees_of
 from graphshift.methods.trees import Trees
 
 TASKS = {"binary": Task("binary", 2), "multiclass": Task("multiclass", 4), "regression": Task("regression", 0)}
@@ -71,12 +71,14 @@ def test_a_table_is_walked_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 def test_the_compiled_walk_ends_where_the_plain_one_does(sparse: bool) -> None:
     x, y, other = rows("multiclass")
-    made = trees_of(RandomForestClassifier(5, random_state=0).fit(x, y))
+    forest = RandomForestClassifier(5, random_state=0).fit(x, y)
+    made = trees_of(forest)
     table = scipy.sparse.csr_array(other) if sparse else other
     found = list(made.reached(table))
     assert len(found) == 5
     for root, reached in zip(made.roots, found, strict=True):
         np.testing.assert_array_equal(reached, made.leaves(other, int(root)))
+    np.testing.assert_allclose(forest_mean(made, table, 4), forest.predict_proba(other), atol=1e-7)
 
 
 def test_trees_that_share_nodes_are_walked() -> None:
