@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.estimators.loading import load_model
     from graphshift.methods.blend import Blend
     from graphshift.methods.boosting import Boosting
+    from graphshift.methods.canet import CaNet
     from graphshift.methods.coral import CORAL
     from graphshift.methods.correct_smooth import CorrectSmooth
     from graphshift.methods.dann import DANN

@@ -113,6 +113,20 @@ def sgc(model: Any, x: Tensor, a: Tensor) -> Tensor:
     return torch.matrix_power(dense_normalised(a), model.hops) @ x @ model.linear.weight.t() + model.bias
 
 
+def canet(model: Any, x: Tensor, a: Tensor) -> Tensor:
+    """Node by node: σ(z_v + Σ_k π_vk (Σ_u Â_vu W_D^k z_u + W_S^k z_v))."""
+    weights = dense_normalised(a)
+    z = F.dropout(torch.relu(x @ model.first.weight.t() + model.first.bias), model.dropout, model.training)
+    for mixture in model.mixtures:
+        width, new = z.shape[1], []
+        for v in range(len(z)):
+            pi = torch.softmax(mixture.environment.weight @ z[v] + mixture.environment.bias, dim=0)
+            experts = [(weights[v] @ z) @ w[:width] + z[v] @ w[width:] for w in mixture.weight]
+            new.append(torch.relu(z[v] + sum(p * expert for p, expert in zip(pi, experts, strict=True))))
+        z = F.dropout(torch.stack(new), model.dropout, model.training)
+    return z @ model.last.weight.t() + model.last.bias
+
+
 CASES: dict[str, tuple[str, dict[str, Any], Reference]] = {
     "gcn": ("gcn", {}, gcn),
     "gcn-unnormalised": ("gcn-unnormalised", {}, gcn_unnormalised),
@@ -124,6 +138,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Reference]] = {
     "sgc": ("sgc", {}, sgc),
     "mlp": ("mlp", {}, mlp),
     "gine": ("gine", {}, gine),
+    "canet": ("canet", {"experts": 2}, canet),
 }
 
 

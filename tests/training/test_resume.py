@@ -39,6 +39,7 @@ MODELS: dict[str, gs.Estimator] = {
     "groupdro": gs.GroupDRO(group_lr=1.0, **SMALL),  # its weights go on
     "dann": gs.DANN(dropout=0.5, **SMALL),  # so does its discriminator
     "mixup": gs.Mixup(**SMALL),
+    "canet": gs.CaNet(**SMALL),
     "eerm-own": gs.EERM(OwnModule(24, 4, dropout=0.3), explorer="random", selection="id_val", **EERM),
 }
 

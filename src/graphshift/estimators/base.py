@@ -72,6 +72,7 @@ class _Fitted:
     method: ClassVar[str]
     label: ClassVar[str]
     uses_backbone: ClassVar[bool]
+    own_backbone: ClassVar[str | None]
     _given: set[str]
     _checked_values: dict[str, Any]
 
@@ -99,6 +100,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
 
     Attributes:
         uses_backbone: whether the method trains a GNN; without one it has no epochs either.
+        own_backbone: the one backbone that it is written for, if it is.
         task_: what it predicts.
         settings_: every hyper-parameter of the fit by name, the dataset's defaults included.
         n_features_in_, n_edge_features_: the features of a node, and those of an edge that the model uses.
@@ -114,6 +116,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
     """
 
     uses_backbone: ClassVar[bool] = False
+    own_backbone: ClassVar[str | None] = None
 
     _: KW_ONLY
     selection: str = hparam("val", registry="selection", help="rule that chooses the epoch")
@@ -432,6 +435,8 @@ def fitting_defaults(
     """
     about = hparams_of(estimator)
     usual = about["backbone"].default if "backbone" in about else None
+    if estimator.own_backbone is not None:
+        defaults = {name: value for name, value in defaults.items() if name not in ("backbone", "backbone_options")}
     backbone = given.get("backbone", defaults.get("backbone", usual)) if estimator.uses_backbone else None
     by_backbone = defaults.get("by_backbone", {}).get(backbone, {}) if isinstance(backbone, str) else {}
     flat = {**defaults, **by_backbone, **defaults.get("by_method", {}).get(estimator.method, {})}

@@ -84,6 +84,12 @@ class GNNEstimator(_FittedGNN, Estimator):
     @classmethod
     def check_together(cls, values: Mapping[str, Any], where: str) -> None:
         """Refuses values that fit one by one and not together."""
+        if cls.own_backbone not in (None, values["backbone"]):
+            name = values["backbone"] if isinstance(values["backbone"], str) else type(values["backbone"]).__name__
+            raise GraphshiftError(
+                f"{where}backbone is {name!r}; method {cls.method} has a network of its own: leave it out, or "
+                f"choose {cls.own_backbone!r}."
+            )
         if values["patience"] is not None and values["selection"] == "last":
             patience = values["patience"]
             raise GraphshiftError(f"{where}patience is {patience}; selection 'last' has no score to wait for.")

@@ -42,7 +42,7 @@ def crossed_arms(
     space: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
     called: Callable[[str], str] | None = None,
 ) -> list[Arm]:
-    """Methods × backbones, and for EERM × explorers. A method without a backbone is one arm.
+    """Methods × backbones, and for EERM × explorers. A method without a choice of backbone is one arm.
 
     Args:
         methods: ``"erm"``, ``"eerm"`` and so on.
@@ -55,8 +55,9 @@ def crossed_arms(
     common, called = common or {}, called or method_label
     arms = []
     used: set[str] = set()
-    pairs: list[tuple[str, str | None]] = [(method, None) for method in methods if not METHODS[method].uses_backbone]
-    pairs += [(m, one) for one in backbones or (None,) for m in methods if METHODS[m].uses_backbone]
+    free = [method for method in methods if METHODS[method].uses_backbone and METHODS[method].own_backbone is None]
+    pairs: list[tuple[str, str | None]] = [(method, None) for method in methods if method not in free]
+    pairs += [(m, one) for one in backbones or (None,) for m in free]
     for method, backbone in pairs:
         for explorer in explorers if method == "eerm" else (None,):
             own = {n: v for n, v in common.items() if uses(n, method, explorer)}

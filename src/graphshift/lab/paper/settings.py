@@ -140,7 +140,7 @@ def _methods(experiment: Experiment) -> _Made:
     Three views everywhere: ten, as on Cora in the paper, cost three times as much.
     """
     common = {**experiment.common, "views": 3}
-    arms = crossed_arms(_METHODS, [experiment.backbone], _METHOD_EXPLORERS, common=common)
+    arms = crossed_arms(COMPARED, [experiment.backbone], _METHOD_EXPLORERS, common=common)
     if experiment.other_backbone is not None:
         arms += crossed_arms(["erm", "eerm"], [experiment.other_backbone], ["random", "gradient"], common=common)
         arms += crossed_arms(["erm"], ["mlp"], [], common=experiment.common)
@@ -163,8 +163,8 @@ def _wide(experiment: Experiment) -> _Made:
     common = {**experiment.common, "views": 3, "patience": 50}
     for name in _WIDER:
         common.pop(name, None)
-    space = {method: {**paper_space({"method": method, "inner_steps": 1}), **_WIDER} for method in _METHODS}
-    arms = crossed_arms(_METHODS, [experiment.backbone], ["random", "gradient"], common=common, space=space)
+    space = {method: {**paper_space({"method": method, "inner_steps": 1}), **_WIDER} for method in COMPARED}
+    arms = crossed_arms(COMPARED, [experiment.backbone], ["random", "gradient"], common=common, space=space)
     if experiment.other_backbone is not None:
         arms += crossed_arms(["erm", "eerm"], [experiment.other_backbone], ["gradient"], common=common, space=space)
     return arms, {**experiment.options, **experiment.tuned_options}, experiment.wide_trials
@@ -210,7 +210,7 @@ def _kinds(experiment: Experiment) -> _Made:
 
 
 #: In the table of all methods. ``reinforce`` is in ``fair``, where it does what ``random`` does.
-_METHODS = ("erm", "eerm", "irm", "vrex", "groupdro", "mixup", "coral", "dann", "srgnn")
+COMPARED = ("erm", "eerm", "irm", "vrex", "groupdro", "mixup", "coral", "dann", "srgnn")
 #: Beside it: what every one of them has to beat.
 _WITHOUT_GNN = ("majority", "logistic", "forest", "boosting", "label-propagation", "correct-smooth")
 _METHOD_EXPLORERS = ("random", "gradient", "features")
