@@ -209,7 +209,7 @@ def test_settings_of_a_toml_file_that_make_arms_are_named(graphshift: Any, tmp_p
         (["--methods", "erm,eermm"], "Did you mean 'eerm'?"),
         (["--backbones", "gcn,resnet"], "--backbones has 'resnet'; expected one of "),
         (["--explorers", "random,gradeint"], "Did you mean 'gradient'?"),
-        (["--selections", "last"], "--selections has 'last'; expected one of explored, id_val, oracle, val"),
+        (["--selections", "last"], "--selections has 'last'; expected one of explored, id_val, oracle, target, val"),
         (["--set", "epochs"], "--set is 'epochs'; expected NAME=VALUE"),
         (["--set", "speed=1"], "--set: speed is not a setting; expected one of "),
         (["--set", "seed=1"], "--set: seed differs between arms or runs; give --seeds."),

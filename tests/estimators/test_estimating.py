@@ -8,8 +8,9 @@ import torch
 
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError
+from graphshift.data.expected import expected_score, thresholded
 from graphshift.data.metrics import METRICS
-from graphshift.estimators.estimating import combined, disagreement, estimates_of, expected_score, thresholded
+from graphshift.estimators.estimating import combined, disagreement, estimates_of
 from graphshift.estimators.held_out import HeldOut, Signals
 
 ACCURACY = METRICS.find("accuracy")

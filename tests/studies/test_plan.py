@@ -27,7 +27,7 @@ A = Arm("a", {"method": "erm"}, {"lr": [0.1]})
         ({"data_seeds": [0.5]}, "plan: data_seeds has 0.5; expected whole numbers"),
         ({"data_seeds": [0, 1], "crossed": False}, "plan: 2 data_seeds and 1 seeds cannot be paired"),
         ({"selections": []}, "plan: selections is empty"),
-        ({"selections": ["last"]}, "selections has 'last'; expected one of explored, id_val, oracle, val"),
+        ({"selections": ["last"]}, "selections has 'last'; expected one of explored, id_val, oracle, target, val"),
         ({"trials": -1}, "plan: trials is -1; expected 0"),
         ({"arms": [Arm("a", {"seed": 1})]}, "arm 'a': seed is set by the plan"),
         ({"arms": [Arm("a", {}, {"selection": ["val"]})]}, "arm 'a': selection is set by the plan"),

@@ -203,7 +203,7 @@ def test_rules_choose_their_environments() -> None:
     assert split("oracle", train_, val, tests, 0) == (train_, tests)
     assert split("last", train_, val, tests, 0) == (train_, [])
     assert split("explored", train_, val, tests, 0) == (train_, val)
-    assert set(SELECTIONS) == {"val", "explored", "oracle", "last", "id_val"}
+    assert set(SELECTIONS) == {"val", "explored", "target", "oracle", "last", "id_val"}
 
 
 def test_id_val_holds_a_fifth_of_the_counted_nodes_out() -> None:
@@ -236,7 +236,7 @@ def test_id_val_never_trains_on_what_it_holds_out() -> None:
     [
         ("val", {"tests": True}, "selection 'val' needs validation environments: pass `val`.*'id_val'.*'last'"),
         ("oracle", {"val": True}, "selection 'oracle' needs test environments: pass `tests`"),
-        ("best", {"val": True}, "selection is 'best'; expected one of explored, id_val, last, oracle, val"),
+        ("best", {"val": True}, "selection is 'best'; expected one of explored, id_val, last, oracle, target, val"),
     ],
 )
 def test_a_rule_without_its_environments_is_a_clear_error(rule: str, given: dict[str, bool], match: str) -> None:

@@ -139,6 +139,11 @@ class Environment:
             member[node, self.further_y[self.counted][node, place]] = True
         return member
 
+    @cached_property
+    def single(self) -> Tensor:
+        """The indices of the counted nodes that have one label."""
+        return self.counted if self.further_y is None else self.counted[self.members.sum(dim=1) == 1]
+
     @property
     def majority(self) -> float | None:
         """The share of the largest class among the counted nodes; None in regression."""

@@ -189,6 +189,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         val: Graphs = (),
         tests: Graphs = (),
         *,
+        target: Graphs | str | None = None,
         run: Run | None = None,
         progress: bool = False,
         also: Iterable[str] = (),
@@ -202,10 +203,12 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
                 training graph or several: :class:`~graphshift.data.environment.Environment` or PyG ``Data``.
             val: validation graphs, for selection ``"val"``.
             tests: test graphs, for selection ``"oracle"`` only; every other rule never looks at them.
+            target: unlabelled graphs, for selection ``"target"``. Labels that they have are not looked at. None takes
+                the role ``target`` of a ShiftDataset; ``"tests"`` takes its tests without their labels.
             run: where to keep history and checkpoints; a checkpoint that is there is resumed.
             progress: show a progress bar.
-            also: further rules, ``"val"``, ``"explored"`` or ``"oracle"``, whose epochs of this training are kept in
-                ``also_``.
+            also: further rules, ``"val"``, ``"explored"``, ``"target"`` or ``"oracle"``, whose epochs of this training
+                are kept in ``also_``.
             batches: what each step sees; all training graphs by default (:mod:`graphshift.training.batches`).
             callbacks: told of settings, start, epochs and end (:class:`graphshift.training.callbacks.Callback`).
         """
@@ -217,6 +220,9 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
                 raise GraphshiftError("fit: a ShiftDataset has its own val and tests; leave these arguments out.")
             data = train
             defaults, train, val, tests = data.defaults, data.train, data.val, data.tests
+            target = data.target if target is None else target
+        if isinstance(target, str):
+            target = _named_target(target, tests)
         chosen = self.resolved(defaults)
         if not any(SELECTIONS.find(name).uses_tests for name in (chosen.selection, *also)):
             tests = ()
@@ -226,7 +232,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
                 f"torch's default dtype is {torch.get_default_dtype()}; graphshift computes in float32: call "
                 "torch.set_default_dtype(torch.float32) first."
             )
-        roles = _roles(train, val, tests, chosen.seed)
+        roles = _roles(train, val, tests, target or (), chosen.seed)
         remarks = label_remarks(roles.train, roles.val, facts.get("class_names"))
         mention([*remarks, *chosen._edge_remarks(roles.train)], where="fit")
         others = {name: _shared_rule(name).prepare(roles, device)[1] for name in also}
@@ -451,14 +457,24 @@ def refuse_occupied(folder: Path, *, overwrite: bool) -> None:
             raise GraphshiftError(f"{folder}: holds {what} already; choose another folder or pass overwrite=True.")
 
 
-def _roles(train: Graphs, val: Graphs, tests: Graphs, seed: int) -> Roles:
+def _named_target(name: str, tests: Graphs) -> Graphs:
+    if name != "tests":
+        raise GraphshiftError(f"target is {name!r}; expected graphs, or 'tests' for the tests without their labels.")
+    if not (found := as_environments(tests)):
+        raise GraphshiftError("target is 'tests', and there are no test environments.")
+    return found
+
+
+def _roles(train: Graphs, val: Graphs, tests: Graphs, target: Graphs, seed: int) -> Roles:
     training = as_environments(train, name="train")
     if not training:
         raise GraphshiftError("train: there is no training environment; at least one is needed.")
     task = training[0].task
     validation, testing = as_environments(val, task, "val"), as_environments(tests, task, "test")
-    check_together(training, [*validation, *testing], where="fit")
-    return Roles(training, validation, testing, seed)
+    unlabelled = [e.replace(y=None, further_y=None) for e in as_environments(target, task, "target", labelled=False)]
+    names = {e.name for e in testing}  # the tests may be the target
+    check_together(training, [*validation, *testing], [e for e in unlabelled if e.name not in names], where="fit")
+    return Roles(training, validation, testing, seed, unlabelled)
 
 
 def _shared_rule(name: str) -> Any:

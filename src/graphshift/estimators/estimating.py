@@ -7,7 +7,7 @@ of its own; :data:`ESTIMATES` says which. Where they contradict each other, no n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.data.expected import computed, confidence_estimates, raised, share_right, weighted_score
 from graphshift.data.metrics import Metric
 from graphshift.estimators.conformal import density_ratio, effective_number
 from graphshift.estimators.held_out import HeldOut, Signals
@@ -41,9 +42,7 @@ FEWEST = 50  # held-out nodes below which nothing is estimated
 _EFFECTIVE = 30.0  # that weights must leave, by effective number
 _FURTHEST = 0.2  # that estimates may be apart
 _MOST = 5_000  # nodes of a graph that are looked at
-_DRAWS = 20  # of labels, or of nodes, where a metric has no closed form
 _BOOT = 200  # resamples of held-out nodes, for the sampling error
-_PLAIN = ("accuracy", "micro_f1")  # metrics that are the share of right nodes, where a node has one label
 
 
 @dataclass(frozen=True)
@@ -81,11 +80,6 @@ class Estimate:
         return asdict(self)
 
 
-def share_right(metric: Metric) -> bool:
-    """Whether the metric is the share of right nodes, where each has one label."""
-    return metric.name in _PLAIN
-
-
 @dataclass(frozen=True)
 class Estimates:
     """Estimates by name, how far the held-out nodes reach (:class:`Estimate`), and what could not be computed."""
@@ -108,12 +102,12 @@ def estimates_of(held: HeldOut, target: Signals, prior: Tensor, metric: Metric) 
     target = target.at(few) if target.p.shape[0] > _MOST else target
     p, y, new = held.signals.p.numpy(), held.labels.numpy(), target.p.numpy()
     ones = np.ones(len(y))
-    found, remarks = _forms(p, y, ones, p, new, new, metric, ""), []
+    found, remarks = confidence_estimates(p, y, ones, p, new, new, metric, ""), []
     ratios, unsafe = class_weights(target.log_p, held, prior)
     if unsafe is None:
         by_class = ratios.numpy()
         weights = by_class[y]
-        found |= _forms(p, y, weights, _raised(p, by_class), new, _raised(new, by_class), metric, "-prior")
+        found |= confidence_estimates(p, y, weights, raised(p, by_class), new, raised(new, by_class), metric, "-prior")
     else:
         remarks.append(f"no correction for class shares: {unsafe}")
     weights, _ = density_ratio(held.signals.features.numpy(), target.features.numpy(), target.features.numpy()[:1])
@@ -126,87 +120,6 @@ def estimates_of(held: HeldOut, target: Signals, prior: Tensor, metric: Metric) 
     return Estimates(by, number / len(y), tuple(remarks))
 
 
-def _forms(
-    p: Array, y: NDArray[np.int64], weights: Array, q: Array, new: Array, new_q: Array, metric: Metric, suffix: str
-) -> dict[str, float]:
-    """DoC and ATC. Predictions are made by p and new; q and new_q are what is believed of their labels."""
-    score = weighted_score(p, y, weights, metric)
-    if not share_right(metric):
-        # DoC of any metric: its expectation where labels are drawn from the believed probabilities.
-        fall = expected_score(p, q, metric, weights) - expected_score(new, new_q, metric)
-        return {f"doc{suffix}": score - fall}
-    old_sure, new_sure = (b[np.arange(len(a)), a.argmax(axis=1)] for a, b in ((p, q), (new, new_q)))
-    found = {f"doc{suffix}": score - float(np.average(old_sure, weights=weights) - new_sure.mean())}
-    found[f"atc-confidence{suffix}"] = thresholded(old_sure, new_sure, score, weights)
-    found[f"atc-entropy{suffix}"] = thresholded(_negative_entropy(q), _negative_entropy(new_q), score, weights)
-    return found
-
-
-def thresholded(held: Array, new: Array, score: float, weights: Array | None = None) -> float:
-    """ATC: the share of new values above the threshold that a share ``score`` of the held-out ones lies above.
-
-    Args:
-        held: of held-out nodes, ``[n]``.
-        new: of new nodes, ``[m]``.
-        score: the held-out accuracy.
-        weights: of held-out nodes; None for ones.
-    """
-    weights = np.ones(len(held)) if weights is None else weights
-    order = np.argsort(-held, kind="stable")
-    above = np.cumsum(weights[order]) / weights.sum()
-    last = int(np.searchsorted(above, score - 1e-12))  # how many values are needed for the share
-    if score <= 0:
-        return 0.0
-    return float((new >= held[order[min(last, len(held) - 1)]]).mean())
-
-
-def weighted_score(p: Array, y: NDArray[np.int64], weights: Array, metric: Metric) -> float:
-    """The score of held-out nodes with weights: exact for shares of right nodes, else the mean over weighted draws."""
-    if share_right(metric):
-        return float(np.average(p.argmax(axis=1) == y, weights=weights))
-    if np.ptp(weights) == 0:
-        return _computed(metric, y, p)
-    random = np.random.default_rng(0)
-    drawn = [random.choice(len(y), len(y), p=weights / weights.sum()) for _ in range(_DRAWS)]
-    return _mean([_computed(metric, y[rows], p[rows]) for rows in drawn])
-
-
-def expected_score(p: Array, q: Array, metric: Metric, weights: Array | None = None) -> float:
-    """The mean score of predictions p where labels are drawn from q; nodes are drawn by weight."""
-    random, found = np.random.default_rng(0), []
-    for _ in range(_DRAWS):
-        rows = np.arange(len(p))
-        if weights is not None and np.ptp(weights):
-            rows = random.choice(len(p), len(p), p=weights / weights.sum())
-        y = (random.random((len(rows), 1)) > q[rows].cumsum(axis=1)).sum(axis=1).clip(max=q.shape[1] - 1)
-        found.append(_computed(metric, y, p[rows]))
-    return _mean(found)
-
-
-def _mean(values: Sequence[float]) -> float:
-    """Of the finite ones; NaN without any."""
-    finite = [value for value in values if np.isfinite(value)]
-    return float(np.mean(finite)) if finite else np.nan
-
-
-def _computed(metric: Metric, y: NDArray[np.int64], p: Array) -> float:
-    try:
-        return float(metric.compute(y, p))
-    except (ValueError, GraphshiftError):  # a draw of one class
-        return np.nan
-
-
-def _raised(p: Array, ratios: Array) -> Array:
-    """Probabilities under other class shares; a node of which nothing is left keeps its own."""
-    raised = p * ratios
-    total = raised.sum(axis=1, keepdims=True)
-    return np.where(total > 0, raised / np.where(total > 0, total, 1.0), p)
-
-
-def _negative_entropy(p: Array) -> Array:
-    return np.asarray((p * np.log(np.clip(p, 1e-300, None))).sum(axis=1))
-
-
 def sampling_error(held: HeldOut, metric: Metric) -> float:
     """The standard error of the held-out score, by resampling nodes. Nodes of one graph depend on each other, so the
     true error is larger."""
@@ -215,7 +128,7 @@ def sampling_error(held: HeldOut, metric: Metric) -> float:
         share = float((p.argmax(axis=1) == y).mean())
         return float(np.sqrt(share * (1 - share) / len(y)))
     draws = [random.integers(len(y), size=len(y)) for _ in range(_BOOT)]
-    return float(np.nanstd([_computed(metric, y[rows], p[rows]) for rows in draws]))
+    return float(np.nanstd([computed(metric, y[rows], p[rows]) for rows in draws]))
 
 
 def too_few(held: HeldOut) -> str:

@@ -116,7 +116,7 @@ class HeldOut:
     def of(cls, environments: Sequence[Environment], shown: Sequence[Signals], task: Task) -> HeldOut:
         """Of labelled graphs; at most 5,000 of their counted nodes, drawn alike. Nodes of several labels stay out."""
         names = list(SCORES) if task.is_classification else ["residual"]
-        places = [_alone(e) for e in environments]
+        places = [e.single.cpu() for e in environments]
         bounds = torch.tensor([0, *(one.numel() for one in places)]).cumsum(0)
         drawn = torch.randperm(int(bounds[-1]), generator=torch.Generator().manual_seed(0))[:_MOST].sort().values
         rows, labels, scores = [], [], []
@@ -164,12 +164,6 @@ class HeldOut:
         if task.is_classification and not (int(labels.min()) >= 0 and int(labels.max()) < task.num_classes):
             raise ValueError("labels are outside the classes")
         return cls(signals, labels, scores)
-
-
-def _alone(environment: Environment) -> Tensor:
-    """The counted nodes that have one label."""
-    counted = environment.counted.cpu()
-    return counted if environment.further_y is None else counted[environment.members.cpu().sum(dim=1) == 1]
 
 
 def mixed(parts: Tensor, smooth: float, alike: float) -> Tensor:

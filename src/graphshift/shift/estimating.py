@@ -20,6 +20,7 @@ from torch_geometric.data import Data
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import derive_seed
 from graphshift.data.environment import Environment, as_environments
+from graphshift.data.expected import weighted_score
 from graphshift.data.metrics import METRICS, Metric
 from graphshift.estimators.estimating import (
     Estimate,
@@ -29,7 +30,6 @@ from graphshift.estimators.estimating import (
     disagreement,
     estimates_of,
     too_few,
-    weighted_score,
 )
 from graphshift.estimators.held_out import HeldOut
 from graphshift.estimators.predictor import Graphs, Predictor
@@ -175,7 +175,7 @@ def _copies(
                 (signals,) = model.signals([copy], adapt=adapt).values()
             except GraphshiftError:  # a backbone that cannot take such a graph
                 continue
-            own = _single(copy) if rows is None else rows
+            own = copy.single.cpu() if rows is None else rows
             if own.numel() < 20:
                 continue
             assert copy.y is not None
@@ -184,12 +184,6 @@ def _copies(
             found = estimates_of(held, shown, model.prior_, metric)
             if np.isfinite(truth) and found.by:
                 yield Copy(kind, found.by, truth, found.reach)
-
-
-def _single(environment: Environment) -> Tensor:
-    """Counted nodes of one label."""
-    counted = environment.counted.cpu()
-    return counted if environment.further_y is None else counted[environment.members.cpu().sum(dim=1) == 1]
 
 
 def _shifted(environment: Environment, random: np.random.Generator) -> Iterator[tuple[str, Environment, Tensor | None]]:
@@ -220,7 +214,7 @@ def _shifted(environment: Environment, random: np.random.Generator) -> Iterator[
         for noise in _NOISES:
             added = torch.from_numpy(random.standard_normal(x.shape)).to(x)
             yield "noise", environment.replace(x=x + noise * x.std(dim=0) * added), None
-    single = _single(environment)
+    single = environment.single.cpu()
     assert environment.y is not None
     y = environment.y.cpu()[single].numpy()
     degree = graph.degree.cpu()[single].numpy() if graph.num_edges else np.zeros(len(y))

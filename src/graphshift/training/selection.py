@@ -17,6 +17,7 @@ from graphshift.explorers import Gradient, SharedRisk
 from graphshift.graph.graph import Graph
 from graphshift.training.loop import Selection
 from graphshift.training.method import Method
+from graphshift.training.target_score import check_unlabelled, target_score
 
 #: The environments to train on, and those to select by.
 Split: TypeAlias = tuple[Sequence[Environment], Sequence[Environment]]
@@ -26,12 +27,13 @@ _HELD_OUT = 0.2
 
 @dataclass(frozen=True)
 class Roles:
-    """The environments of a fit by role, and its seed."""
+    """The environments of a fit by role, and its seed. ``target`` has no labels."""
 
     train: Sequence[Environment]
     val: Sequence[Environment]
     tests: Sequence[Environment]
     seed: int
+    target: Sequence[Environment] = ()
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class SelectionRule:
         score: how the model of an epoch is scored; the mean score if None is given.
         shares_training: whether it leaves the training environments as they are, so that rules can share a training.
         uses_tests: whether it looks at test labels: an upper bound, never a result to compare with.
+        uses_target: whether it looks at unlabelled target graphs; tables mark it.
         has_score: whether it scores epochs, so that settings can be chosen by it as well.
     """
 
@@ -54,6 +57,7 @@ class SelectionRule:
     score: Callable[[Method, Sequence[Environment], int], float | None] | None = None
     shares_training: bool = True
     uses_tests: bool = False
+    uses_target: bool = False
     has_score: bool = True
 
     def prepare(self, roles: Roles, device: torch.device) -> tuple[list[Environment], Selection]:
@@ -93,6 +97,18 @@ def _by_validation(roles: Roles) -> Split:
 @SELECTIONS.register("explored", help="best mean validation score after edits that raise risk", score=explored_score)
 def _by_explored_validation(roles: Roles) -> Split:
     return roles.train, _needed(roles.val, "explored", "validation environments: pass `val`")
+
+
+@SELECTIONS.register(
+    "target",
+    help="best score that is expected on the unlabelled target, held against validation",
+    score=target_score,
+    uses_target=True,
+)
+def _by_target(roles: Roles) -> Split:
+    val = _needed(roles.val, "target", "validation environments: pass `val`")
+    check_unlabelled(roles.target, "selection 'target'")
+    return roles.train, [*val, *_needed(roles.target, "target", "unlabelled graphs: pass `target`")]
 
 
 @SELECTIONS.register(
