@@ -16,6 +16,7 @@ from graphshift.estimators import make_estimator
 from graphshift.explorers import EXPLORERS
 from graphshift.lab.paper import EXPERIMENTS, ITEMS, Size, find, plan_of
 from graphshift.lab.paper.reproducing import settings_of
+from graphshift.lab.paper.settings import COMPARED
 from graphshift.methods import EERM, METHODS
 from graphshift.studies import Arm, Plan, paper_space
 
