@@ -149,7 +149,7 @@ def test_a_run_with_other_rules_is_not_resumed(data: gs.ShiftDataset, tmp_path: 
 
 @pytest.mark.parametrize("rule", ["id_val", "last"])
 def test_a_rule_that_changes_training_cannot_share_it(rule: str, data: gs.ShiftDataset) -> None:
-    with pytest.raises(GraphshiftError, match=f"also is '{rule}'; expected one of 'explored', 'oracle', 'target', 'val'"):
+    with pytest.raises(GraphshiftError, match=f"also is '{rule}'; expected one of 'explored', 'oracle', 'target'"):
         gs.ERM(**SETTINGS).fit(data.train, data.val, also=[rule])
 
 
