@@ -74,7 +74,7 @@ class CaNetwork(Backbone):
         temperature: float = 1.0,
     ) -> None:
         super().__init__()
-        self.dropout, self.temperature = dropout, temperature
+        self.dropout, self.temperature, self.experts = dropout, temperature, experts
         self.first, self.last = Linear(in_channels, hidden_channels), Linear(hidden_channels, out_channels)
         self.mixtures = nn.ModuleList(_Mixture(hidden_channels, experts) for _ in range(num_layers))
 
@@ -98,8 +98,8 @@ class CaNetwork(Backbone):
 
     def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
         """In every layer Â z beside z, and for each expert its product and what it is weighted to."""
-        width, experts = self.first.out_features, self.mixtures[0].weight.shape[0] if len(self.mixtures) else 0
-        kept = len(self.mixtures) * (4 + 2 * experts) * width
+        width = self.first.out_features
+        kept = len(self.mixtures) * (4 + 2 * self.experts) * width
         return Needs("normalised", 2 * width, width, kept=kept, busy=6 * width, looking=6 * width, width=width)
 
     def _mixed(self, h: Tensor, graph: Graph, temperature: float | None = None) -> tuple[Tensor, list[Tensor]]:
