@@ -116,6 +116,19 @@ def test_two_labels_are_binary(tmp_path: Path) -> None:
         described(tmp_path, nodes, edges, positive="maybe")
 
 
+def test_a_rare_class_has_a_metric_of_its_own(tmp_path: Path) -> None:
+    """Below a tenth of the labels; accuracy would be 95 % for always saying no."""
+    nodes, edges = world({"sea": 60, "lake": 60, "river": 60})
+    nodes["fraud"] = np.where(np.arange(180) % 20 == 0, "yes", "no")
+    table, text = described(tmp_path, nodes.drop(columns="label"), edges)
+    assert table["metric"] == "average_precision"
+    assert "class 1 is rare" in text
+    assert loaded(table, tmp_path).task.metric == "average_precision"
+    nodes["fraud"] = np.where(np.arange(180) % 8 == 0, "yes", "no")
+    assert "metric" not in described(tmp_path, nodes.drop(columns="label"), edges)[0]
+    assert described(tmp_path, nodes.drop(columns="label"), edges, positive="no")[0]["positive"] == "no"
+
+
 def test_columns_can_be_named(tmp_path: Path) -> None:
     nodes, edges = world({"sea": 60, "lake": 60, "river": 60})
     table, _ = described(tmp_path, nodes, edges, label="colour", environments="label")

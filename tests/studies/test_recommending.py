@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import graphshift as gs
@@ -137,6 +138,18 @@ def test_an_unlabelled_target_is_predicted(data: gs.ShiftDataset) -> None:
     shares = found.target[0].shares
     predicted = model.predict(unlabelled.target[0], adapt=found.adapt)
     assert shares[str(predicted[0])] == pytest.approx(float((predicted == predicted[0]).mean()))
+
+
+@pytest.mark.parametrize(("metric", "said"), [("accuracy", True), ("average_precision", False)])
+def test_a_class_that_has_nearly_all_nodes_is_mentioned(metric: str, said: bool) -> None:
+    """With 95 % of the nodes in one class, accuracy hardly tells models apart."""
+    nodes = pd.DataFrame({"id": range(120), "place": ["a", "b", "c"] * 40, "size": [*range(60)] * 2})
+    nodes["label"] = ["yes" if i % 20 < 3 and i % 60 < 20 else "no" for i in range(120)]
+    edges = pd.DataFrame({"source": range(117), "target": range(3, 120)})
+    roles: dict[str, Any] = {"environments": "place", "train": "a", "val": "b", "tests": "c"}
+    rare = gs.from_tables(nodes, edges, label="label", task="binary", metric=metric, **roles)
+    found = recommend_on(rare, budget=60)
+    assert ("The largest class has 95 % of the nodes, so accuracy says little" in str(found)) is said
 
 
 def test_neither_tests_nor_target_nor_validation(data: gs.ShiftDataset, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def _show(found: Recommendation, lines: Mapping[str, str], folder: Path) -> None
     """One table and one paragraph, and what to type next."""
     from graphshift.report.study_recommendation import candidate_table, short_table
     from graphshift.report.tables import print_table
-    from graphshift.studies.recommending import paragraph
+    from graphshift.studies.reasons import paragraph
 
     table = short_table(candidate_table(found))
     print_table(table.title, table.columns, table.rows, note=table.note)

@@ -87,7 +87,8 @@ def from_tables(
         label: column of what is predicted: words, whole numbers, or quantities. A node without one stays in the graph
             and does not count.
         features: columns to learn from; None takes all that have no other role.
-        categorical: columns of numbers to treat as words, such as codes.
+        categorical: columns of numbers to treat as words, such as codes. Codes that the training labels give away are
+            found unasked (:func:`~graphshift.datasets.tables.codes.are_codes`); a ``scale`` for the column prevents it.
         scale: of numbers: ``"standard"`` (mean 0, deviation 1), ``"log"`` (the same of logarithms), ``"rank"`` (the
             place among the training nodes), ``"none"``, or ``"auto"``: none for 0/1 and for bags of words, log for
             skewed numbers, standard for the rest. One for all, or by column, as in ``{"age": "log"}``; the others are

@@ -8,7 +8,8 @@ from graphshift.report.page import Block, Code, Details, Points, Table, Text
 from graphshift.report.study_tables import StudyTable, show_spread, test_heads
 from graphshift.report.tables import show_score
 from graphshift.studies.choosing import PREFERENCE
-from graphshift.studies.recommending import Recommendation, left_out_words, paragraph
+from graphshift.studies.reasons import left_out_words, paragraph
+from graphshift.studies.recommending import Recommendation
 
 
 def candidate_table(found: Recommendation, criterion: str = "val") -> StudyTable:

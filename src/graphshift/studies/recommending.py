@@ -19,29 +19,22 @@ from graphshift.core.parsing import checked_note
 from graphshift.core.progress import progress_bar
 from graphshift.core.storage import read_json, write_json
 from graphshift.data.dataset import ShiftDataset
-from graphshift.data.metrics import METRICS
 from graphshift.estimators import Estimator, make_estimator, recorded_estimator
 from graphshift.estimators.base import METHODS
 from graphshift.studies.blending import NETWORKS, TABLES, blend_plan, chosen_settings
 from graphshift.studies.budget import Size, Sizing, fitted_to, time_left, timed
-from graphshift.studies.candidates import ADAPTATIONS, EXPLORERS, candidates, is_needed, uses_edges
-from graphshift.studies.choosing import EDITED, Candidate, chosen, ranked, rule_of
+from graphshift.studies.candidates import ADAPTATIONS, candidates, is_needed
+from graphshift.studies.choosing import Candidate, chosen, ranked, rule_of
 from graphshift.studies.folder import BLEND
 from graphshift.studies.notes import PlanNote, RecommendationNote
 from graphshift.studies.plan import Plan
 from graphshift.studies.pool import default_threads
 from graphshift.studies.progress import duration
-from graphshift.studies.remarks import below_simple
+from graphshift.studies.reasons import notes_on, paragraph, reason_of
 from graphshift.studies.resolved import ResolvedPlan, load_data, resolve
 from graphshift.studies.running import Study, computing_with, run_study
 from graphshift.studies.summary import ArmSummary
 from graphshift.studies.target_summary import TargetSummary, target_summaries
-
-#: By what candidates are compared, and when each counts.
-CRITERIA: dict[str, str] = {
-    "val": "If future graphs differ from training as the validation graphs and left-out environments do",
-    "adversarial_val": "If edges may become misleading",
-}
 
 
 @dataclass(frozen=True)
@@ -49,7 +42,7 @@ class Answer:
     """What to use by one criterion, and why.
 
     Attributes:
-        criterion: of :data:`CRITERIA`.
+        criterion: of :data:`~graphshift.studies.reasons.CRITERIA`.
         name: of the candidate in tables.
         adapt: the way of using the unlabelled graph that is predicted; None for none.
         settings: what to give ``graphshift fit`` or :func:`~graphshift.estimators.make_estimator`: those of the arm and
@@ -261,7 +254,7 @@ def recommendation(
     if blend is not None and not any(one.blend for one in answer.candidates):
         why = blend.summary.failed[0].reason if blend.summary.failed else "it has no score in every place"
         skipped[blend.plan.arms[0].name] = why or "it failed"
-    notes = _notes(study, answer)
+    notes = notes_on(study, answer)
     target: list[TargetSummary] = []
     if data.target:
         model = recorded_estimator({**_complete(study, answer), "seed": study.plan.seeds[0]})
@@ -277,80 +270,12 @@ def _answer(study: Study, criterion: str, blend: Study | None) -> Answer | None:
     best, rule = chosen(found, study.plan.metric), rule_of(study, criterion)
     home = blend if best.blend and blend is not None else study
     settings = {**chosen_settings(home, best.arm, rule), "selection": rule}
-    reason = _reason(found, best, study.plan.metric)
+    reason = reason_of(found, best, study.plan.metric)
     return Answer(criterion, best.name, best.adapt, settings, best.score, best.error, reason, found)
 
 
 def _complete(study: Study, answer: Answer) -> dict[str, Any]:
     return make_estimator(answer.settings, study.plan.defaults).settings()
-
-
-def _reason(found: Sequence[Candidate], best: Candidate, metric: str) -> str:
-    """Why a candidate is recommended, in words."""
-    about, places = METRICS[metric], list(best.places)
-    of = places[0] if len(places) == 1 else f"the mean of {places[0]} and {', '.join(places[1:])}"
-    score = about.show(best.score) + (f" ± {about.scale * best.error:.{about.digits}f}" if best.error else "")
-    unit = f" {about.unit}" if about.unit else ""
-    if best is not found[0]:
-        behind = f"{about.scale * best.behind:.{about.digits}f}{unit}"
-        if best.blend:
-            return (
-                f"{best.name}: {score} ({of}). It is {behind} below {found[0].name}, within one standard error and two "
-                "points, and a mean of two models depends less on the noise of validation"
-            )
-        return (
-            f"{best.name}: {score} ({of}). It is {behind} below {found[0].name}, within one standard error and one "
-            "point, and simpler"
-        )
-    if len(found) == 1:
-        return f"{best.name}: {score} ({of})"
-    second = found[1]
-    ahead = f"{about.scale * second.behind:.{about.digits}f}"
-    error = f" ± {about.scale * second.behind_error:.{about.digits}f}" if second.behind_error else ""
-    return f"{best.name}: {score} ({of}), the best; {ahead}{error}{unit} above {second.name}, the next"
-
-
-def _notes(study: Study, answer: Answer) -> list[str]:
-    """A recommended GNN that is below a simple model in the tests, a model that is below the largest class."""
-    plan, rule = study.plan, rule_of(study, "val")
-    arms = [arm for arm in study.summary.of_rule(rule) if not arm.is_variant]
-    found = below_simple(plan, arms)
-    own = next(one for one in answer.candidates if one.name == answer.name)
-    plain = [one for one in answer.candidates if not one.blend]
-    largest = next((one for one in plain if plan.settings(plan.arm(one.arm))["method"] == "majority"), None)
-    if largest is not None and own.name != largest.name and own.score <= largest.score and plan.metric == "accuracy":
-        found.append("No candidate is better than always predicting the largest class.")
-    if found:
-        found += plan.notes
-    if study.plan.left_out and len(own.places) == 1:
-        found.append("Fits without one training environment failed, so validation alone chose.")
-    if answer.adapt is not None and "prior" in answer.adapt and len(own.places) == 1:
-        found.append("The score with + prior is a little optimistic: its temperature was fitted to the same nodes.")
-    return found
-
-
-def paragraph(found: Recommendation) -> str:
-    """The recommendation in a few sentences."""
-    answer, plan = found.answer, found.study.plan
-    parts = [f"Use {answer.reason}."]
-    if answer.adapt is not None:
-        parts.append(f"It uses the unlabelled graph that it predicts: predict with adapt={answer.adapt!r}.")
-    explorer = EXPLORERS.get(str(answer.settings.get("explorer", "")))
-    backbone = answer.settings.get("backbone")
-    if explorer:
-        parts.append(f"Its explorer is for {explorer}.")
-    elif backbone is not None and not uses_edges(str(backbone)):
-        parts.append("It does without edges, so they may mislead here.")
-    parts.append(
-        f"Chosen by {'validation' if plan.selections[0] == 'val' else 'held-out training nodes'}"
-        + (f" and {len(found.places) - 1} left-out training environments" if len(found.places) > 1 else "")
-        + "; test labels were not used."
-    )
-    parts += found.notes
-    parts += [f"Predicted for {one.sentence()}" for one in found.target]
-    if (other := found.answers.get("adversarial_val")) is not None:
-        parts.append(f"{CRITERIA['adversarial_val']} ({EDITED}), use {other.reason}.")
-    return " ".join(parts)
 
 
 def candidate_rows(found: Recommendation, criterion: str = "val") -> list[dict[str, Any]]:
@@ -364,11 +289,6 @@ def candidate_rows(found: Recommendation, criterion: str = "val") -> list[dict[s
         row |= {"mean_test": own.mean_test.mean, "worst_test": own.worst_test.mean} if study.plan.tests else {}
         rows.append({**row, "seconds": own.seconds, "adapt": one.adapt, "method": own.method, "backbone": own.backbone})
     return rows
-
-
-def left_out_words(found: Recommendation) -> list[str]:
-    """Which candidates were not tried, and why, in words."""
-    return [f"{name}: {why}" for name, why in {**found.dropped, **found.skipped}.items()]
 
 
 def _rules(data: ShiftDataset, misleading_edges: bool) -> tuple[str, ...]:

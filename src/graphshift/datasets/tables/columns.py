@@ -96,7 +96,8 @@ def feature_names(columns: Sequence[Column]) -> list[str]:
 def as_text(columns: Sequence[Column]) -> list[str]:
     """The columns that are read as text, also if all their values look like numbers."""
     dates = [name for spec in columns if isinstance(spec, Numbers) and spec.dates is not None for name in spec.names]
-    return dates + [spec.name for spec in columns if isinstance(spec, Category | MultiHot | Text)]
+    words = [spec for spec in columns if isinstance(spec, Category | MultiHot | Text)]
+    return dates + [spec.name for spec in words if not (isinstance(spec, Category) and spec.numeric)]
 
 
 def _parts(

@@ -27,6 +27,7 @@ from graphshift.datasets.tables.guess import (
 _ROWS = 2000  # of a wide table are looked at in all columns
 _WIDE = 200  # columns
 _LINES = 40  # columns with a line of their own
+_RARE, _OF_RARE = 0.1, "average_precision"  # the metric where class 1 has a smaller share than this
 
 
 def describe_tables(
@@ -96,7 +97,7 @@ def describe_tables(
         *_split_lines(node_table, roles),
         "",
         *_feature_lines(start.frame, roles),
-        "# categorical = []    # columns of numbers that are codes: one 0/1 feature for each value",
+        "# categorical = []    # columns of numbers that are codes: a 0/1 feature each; clear ones are found unasked",
         '# missing = []    # words that mean missing beside an empty field, as in ["unknown"]',
         'unknown_ids = "drop"'
         + f"    # {unknown:,} edges name nodes that the node table does not have; they are left out"
@@ -181,6 +182,10 @@ def _label_lines(nodes: Table, roles: Roles, positive: str | None) -> list[str]:
         share = float((plain_texts(column.dropna()) == chosen).mean())
         reason = f"    # class 1: {100 * share:.1f} % of the labels"
         lines += ['task = "binary"', f"positive = {_toml(chosen)}{reason}"]
+        if share < _RARE:  # accuracy would be that of the largest class, whatever the model
+            names.remove(_OF_RARE)
+            others = f"    # class 1 is rare, so that accuracy says little; or {', '.join(names)}"
+            return [*lines, f"metric = {_toml(_OF_RARE)}{others}"]
     else:
         lines.append(kinds)
     return [*lines, _comment(f' metric = "{names[0]}"    # or {", ".join(names[1:])}; each fits some tasks')]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.tables.cells import as_array, is_plain, listed, loose_dates, numbers, refuse, together
+from graphshift.datasets.tables.codes import are_codes
 from graphshift.datasets.tables.files import Table, is_number, shown
 from graphshift.datasets.tables.kinds import Constant, check_slips, date_format, digits
 from graphshift.datasets.tables.numeric import FittedNumber, Numbers, blocks, fit_numbers
 from graphshift.datasets.tables.options import Scale
 from graphshift.datasets.tables.text import Text, fit_text
-from graphshift.datasets.tables.words import Category, MultiHot, fit_category, fit_multi_hot, list_separator
+from graphshift.datasets.tables.words import Category, MultiHot, fit_category, fit_codes, fit_multi_hot, list_separator
 
 _BAG = 20  # so many columns of mostly zeros are a bag of words
 _FEATURES = "the features (option features)"
@@ -64,15 +65,34 @@ class _LeftOut(str):
 _Fitted: TypeAlias = "FittedNumber | Constant | Category | MultiHot | Text | _LeftOut"
 
 
+class Labels(NamedTuple):
+    """What the training nodes are labelled with, which tells codes from quantities.
+
+    Attributes:
+        values: classes from 0 on, -1 where unknown; or quantities, NaN where unknown. One for each of ``rows``.
+        classes: which of the two.
+    """
+
+    values: NDArray[np.generic]
+    classes: bool
+
+
 def fit_columns(
-    nodes: Table, names: Sequence[str], rows: NDArray[np.bool_], wishes: Wishes | None = None, *, chosen: bool
+    nodes: Table,
+    names: Sequence[str],
+    rows: NDArray[np.bool_],
+    wishes: Wishes | None = None,
+    *,
+    chosen: bool,
+    labels: Labels | None = None,
 ) -> tuple[tuple[Numbers | Category | MultiHot | Text, ...], list[str]]:
     """Learns how to turn columns into features from the training nodes, ``rows``, alone; with remarks on the rest.
 
-    Unless the user has ``chosen`` the columns, those that give every node a word of its own are left out.
+    Unless the user has ``chosen`` the columns, those that give every node a word of its own are left out. Without
+    ``labels`` no whole numbers are taken for codes.
     """
     wishes = wishes or Wishes()
-    fitted = [*_fit_all(nodes, names, rows, wishes, chosen=chosen)]
+    fitted = [*_fit_all(nodes, names, rows, wishes, chosen=chosen, labels=labels)]
     words = sum(isinstance(f, FittedNumber) and (f.zero_one or f.instead is not None) for f in fitted)
     if words < _BAG:
         fitted = [(f.instead or f) if isinstance(f, FittedNumber) else f for f in fitted]
@@ -90,7 +110,7 @@ def fit_columns(
 
 
 def _fit_all(
-    nodes: Table, names: Sequence[str], rows: NDArray[np.bool_], wishes: Wishes, *, chosen: bool
+    nodes: Table, names: Sequence[str], rows: NDArray[np.bool_], wishes: Wishes, *, chosen: bool, labels: Labels | None
 ) -> Iterator[_Fitted]:
     special = wishes.special
     for is_special, group in groupby(names, key=lambda name: name in special):
@@ -99,16 +119,32 @@ def _fit_all(
         for run in runs:
             column = nodes.column(run[0], _FEATURES)
             if is_special or not is_plain(column.dtype):
-                yield _fit_one(nodes, column, rows, wishes, chosen=chosen)
+                yield _fit_one(nodes, column, rows, wishes, chosen=chosen, labels=labels)
                 continue
             values = as_array(nodes, run, rows)
             if values.dtype.kind == "f" and np.isinf(values).any():
                 name = run[int(np.isinf(values).any(axis=1).argmax())]
                 refuse(nodes, nodes.frame[name], np.isinf(nodes.frame[name].to_numpy()) & rows)
-            yield from fit_numbers(nodes, run, values, [wishes.of_number(name) for name in run])
+            for one, own in zip(fit_numbers(nodes, run, values, [*map(wishes.of_number, run)]), values, strict=True):
+                yield _or_codes(one, own, wishes, labels)
 
 
-def _fit_one(nodes: Table, column: pd.Series, rows: NDArray[np.bool_], wishes: Wishes, *, chosen: bool) -> _Fitted:
+def _or_codes(
+    one: FittedNumber | Constant, values: NDArray[np.generic], wishes: Wishes, labels: Labels | None
+) -> FittedNumber | Constant | Category:
+    """A column of numbers, or of codes if the user leaves the choice to us and its training cells behave so."""
+    if labels is None or isinstance(one, Constant) or one.zero_one or one.instead is not None or one.how == "flag":
+        return one
+    if wishes.of_number(one.name) != "auto" or not are_codes(
+        values.astype(np.float64), labels.values, classes=labels.classes
+    ):
+        return one
+    return fit_codes(one.name, values)
+
+
+def _fit_one(
+    nodes: Table, column: pd.Series, rows: NDArray[np.bool_], wishes: Wishes, *, chosen: bool, labels: Labels | None
+) -> _Fitted:
     """One column that may be words, dates or text that holds numbers; its training cells decide."""
     name, train = str(column.name), column[rows]
     if name in wishes.text:
@@ -120,7 +156,8 @@ def _fit_one(nodes: Table, column: pd.Series, rows: NDArray[np.bool_], wishes: W
     if form is not None:
         return fit_numbers(nodes, [name], _dates(nodes, train, form)[None], [wishes.of_number(name)], dates=form)[0]
     if name not in wishes.categorical and (is_number(train) or digits(train)):
-        return fit_numbers(nodes, [name], numbers(nodes, train)[None], [wishes.of_number(name)])[0]
+        values = numbers(nodes, train)
+        return _or_codes(fit_numbers(nodes, [name], values[None], [wishes.of_number(name)])[0], values, wishes, labels)
     if wishes.names_number(name):
         raise GraphshiftError(f"{nodes.where}: column {name!r} holds words; only numbers can be scaled or ranked.")
     if name not in wishes.categorical:
@@ -172,6 +209,9 @@ def _said(fitted: Sequence[_Fitted], wishes: Wishes) -> Iterator[str]:
         "of mostly zeros as they are": [f.name for f in auto if f.instead and f.how == "none" and plain],
         "of small counts as log(1 + x)": [f.name for f in auto if f.instead and f.how == "log" and plain],
         "of skewed numbers as logarithms, scaled": [f.name for f in auto if not f.instead and f.how == "log" and plain],
+        "of codes that look like numbers as 0/1 features for each": [
+            f.name for f in fitted if isinstance(f, Category) and f.numeric
+        ],
         "of dates as years since 2000-01-01": [f.name for f in auto if f.dates is not None],
         "of lists as 0/1 features for each word": [
             f.name for f in fitted if isinstance(f, MultiHot) and f.name not in asked

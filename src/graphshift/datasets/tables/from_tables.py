@@ -18,9 +18,9 @@ from graphshift.datasets.statistics import class_remarks
 from graphshift.datasets.tables.columns import Column, here, transform
 from graphshift.datasets.tables.feature_file import fit_matrix, matrix_part, read_matrix
 from graphshift.datasets.tables.files import NA_WORDS, Source, Table, is_number, shown
-from graphshift.datasets.tables.fit_columns import Wishes, fit_columns
+from graphshift.datasets.tables.fit_columns import Labels, Wishes, fit_columns
 from graphshift.datasets.tables.graph import Edges, Layout, node_ids, read_both, read_edges
-from graphshift.datasets.tables.labels import encode, fit_label, hide_labels
+from graphshift.datasets.tables.labels import Encoded, encode, fit_label, hide_labels
 from graphshift.datasets.tables.local import fit_structure, placeholder, with_local
 from graphshift.datasets.tables.options import TableOptions
 from graphshift.datasets.tables.preparation import Preparation, remark
@@ -62,7 +62,11 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     label, label_remarks = fit_label(visible, o.label, fitted_on, kind=o.task, metric=o.metric, positive=o.positive)
     names = _feature_columns(node_table, o, wishes, split_column)
     columns: tuple[Column, ...]
-    columns, column_remarks = fit_columns(node_table, names, training, wishes, chosen=o.features is not None)
+    encoded = encode(label, visible)
+    known_labels = _training_labels(encoded, fitted_on, classes=label.task.is_classification)
+    columns, column_remarks = fit_columns(
+        node_table, names, training, wishes, chosen=o.features is not None, labels=known_labels
+    )
     matrix = None
     if o.feature_file is not None:
         path, id_path = Path(o.feature_file), None if o.feature_ids is None else Path(o.feature_ids)
@@ -72,7 +76,6 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     use_structure = _use_structure(o, columns, node_table, column_remarks)
     x, value_remarks = transform(columns, node_table, kept, matrix=matrix, sparse=fitted_on)
     shared = x.shape[1]
-    encoded = encode(label, visible)
     if encoded.unseen.any():
         raise GraphshiftError(_unseen_label(labels, o.label, encoded.unseen, split))
     known = encoded.known | torch.from_numpy(unlabelled)
@@ -111,6 +114,11 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
         "rows": rows,
     }
     return ShiftDataset(o.name, **roles, facts=facts)
+
+
+def _training_labels(encoded: Encoded, training: NDArray[np.bool_], *, classes: bool) -> Labels:
+    y, known = encoded.y.numpy()[training], encoded.known.numpy()[training]
+    return Labels(np.where(known, y, -1 if classes else np.nan), classes)
 
 
 def _wishes(o: TableOptions) -> Wishes:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.tables.cells import Findings, some_rows
-from graphshift.datasets.tables.files import Table, plain_text
+from graphshift.datasets.tables.files import NA_WORDS, Table, is_number, plain_text
 from graphshift.datasets.tables.kinds import FEWEST, Constant
 
 #: What may stand between the words of a list; the clear ones are also recognised unasked.
@@ -26,12 +26,14 @@ class Category(BaseModel, extra="forbid", frozen=True):
         name: the column.
         levels: the words, sorted.
         missing: whether missing values, which training had, get a feature of their own; if not, they have zeros.
+        numeric: whether the words are codes that are read as numbers: ``7``, ``7.0`` and ``07`` are then one.
     """
 
     kind: Literal["category"] = "category"
     name: str
     levels: tuple[str, ...]
     missing: bool
+    numeric: bool = False
 
     @property
     def features(self) -> list[str]:
@@ -84,6 +86,13 @@ def fit_category(nodes: Table, column: pd.Series, *, chosen: bool) -> Category |
     return Category(name=str(column.name), levels=tuple(words), missing=flag)
 
 
+def fit_codes(name: str, values: NDArray[np.generic]) -> Category:
+    """The whole numbers of a column's training cells as words, NaN where one is missing."""
+    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+    levels = tuple(str(int(value)) for value in np.unique(values[~missing]))
+    return Category(name=name, levels=levels, missing=bool(missing.any()), numeric=True)
+
+
 def fit_multi_hot(nodes: Table, column: pd.Series, separator: str) -> MultiHot | None:
     """Learns the words of a column's training cells; without a separator, the first usual one that occurs is it.
 
@@ -117,7 +126,11 @@ def list_separator(column: pd.Series) -> str | None:
 def category_part(spec: Category, nodes: Table, rows: NDArray[np.bool_] | None, findings: Findings) -> Any:
     """The features of a column of words, sparse."""
     column = some_rows(nodes.column(spec.name, "a feature that the model was trained with"), rows)
+    if spec.numeric and not is_number(column):
+        column = column.mask(column.isin(NA_WORDS))
     codes, values = factorized(nodes, column)
+    if spec.numeric:
+        values = [_number(value) for value in values]
     number = {level: i for i, level in enumerate(spec.levels)}
     for_missing = len(spec.levels) if spec.missing else -1
     lookup = np.array([number.get(plain_text(value), -1) for value in values] + [for_missing], dtype=np.int64)
@@ -156,6 +169,14 @@ def factorized(nodes: Table, column: pd.Series) -> tuple[NDArray[np.int64], Any]
             "Spread them over columns, or leave the column out of features."
         )
     return np.asarray(codes, dtype=np.int64), values
+
+
+def _number(value: Any) -> Any:
+    """A code as the number that it is read as; what is none stays."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return value
 
 
 def _split(nodes: Table, column: pd.Series, separator: str) -> _Lists:
