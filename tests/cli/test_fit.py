@@ -127,6 +127,8 @@ def test_every_setting_has_an_option(graphshift: Any, tmp_path: Path) -> None:
         "credit": "difference",
         "explorer-option": "baseline=0.5",
         "batch": "each",
+        "batch-nodes": 40,
+        "neighbours": "3,2",
         "variance": "within",
         "reward-variance": "pooled",
         "new-edge-features": "mean",
@@ -140,6 +142,7 @@ def test_every_setting_has_an_option(graphshift: Any, tmp_path: Path) -> None:
     expected |= {"backbone_options": {"heads": 2}, "explorer_options": {"baseline": 0.5}}
     del expected["backbone_option"], expected["explorer_option"]
     expected |= {flag[2:].replace("-", "_"): True for flag in flags}
+    expected |= {"batch_parts": None}  # not beside batch_nodes
     assert set(expected) == {"method", *hparams_of(gs.EERM)}  # those of other methods have options too, tried below
     assert config(tmp_path / "run")["settings"] == expected
     model = gs.load_model(tmp_path / "run" / "model")

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from graphshift.cli.flags import check_owners, given_settings, with_settings
-from graphshift.cli.options import DataDir, Force, Json, Log, Options, dataset_options, read_toml, toml_dataset
+from graphshift.cli.options import (
+    DataDir,
+    Force,
+    Json,
+    Log,
+    Options,
+    dataset_options,
+    read_toml,
+    stored_partition,
+    toml_dataset,
+)
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
@@ -24,7 +34,7 @@ _LIMIT = "what the process may hold, as 4GB: EERM takes its low-memory mode if i
 @with_settings
 def fit(
     dataset: Annotated[
-        str | None, Argument(metavar="DATASET", help="a dataset's name, or a TOML file with settings")
+        str | None, Argument(metavar="DATASET", help="a dataset's name, a TOML file, or a partition's folder")
     ] = None,
     *,
     out: Annotated[Path | None, Option(metavar="DIR", help="where to write; default runs/…")] = None,
@@ -82,6 +92,9 @@ def _request(dataset: str, given: dict[str, Any], option: list[str] | None, data
     from graphshift.estimators.settings import has_setting, make_estimator, short_names
     from graphshift.fitting.fit import FitRequest
 
+    if (stored := stored_partition(dataset)) is not None:
+        check_owners(given, given.get("method", "eerm"))
+        return FitRequest("partition", stored | dataset_options("partition", option, data_dir), given)
     if not dataset.endswith(".toml"):
         check_owners(given, given.get("method", "eerm"))
         return FitRequest(dataset, dataset_options(dataset, option, data_dir), given)

@@ -66,6 +66,7 @@ class Environment:
         task: a :class:`~graphshift.data.tasks.Task`.
         ids: what the user calls each node, ``[nodes]``, in the order of ``x``; None where nodes have no names.
         whole: of a batch, the environment that it is a part of; else None.
+        rows: of a batch, which node of the whole each of its nodes is, ``[nodes]``, int64; else None.
         stored: of an environment in a partition folder, where its parts are; else None.
 
     Duplicate edges and self-loops are removed, and a :class:`~graphshift.core.errors.GraphshiftWarning` says how many.
@@ -78,6 +79,7 @@ class Environment:
 
     ids: NDArray[Any] | None = None
     whole: Environment | None = None
+    rows: Tensor | None = None
     stored: Stored | None = None
     _masked = False  # whether labels or masks differ from what is stored
 
@@ -107,6 +109,11 @@ class Environment:
     def num_nodes(self) -> int:
         """How many nodes, counted or not."""
         return int(self.x.shape[0])
+
+    @property
+    def home(self) -> Environment:
+        """Of a batch the whole that it is a part of, else itself: what is learned of a graph belongs to it."""
+        return self if self.whole is None else self.whole
 
     @property
     def num_features(self) -> int:
@@ -184,9 +191,14 @@ class Environment:
         if self.stored is not None and not self._masked:
             return self.stored.digest
         digest = hashlib.blake2b(f"{self.name} {self.task} {self.x.shape}".encode(), digest_size=16)
-        values = [self.x.value, self.x.pattern.col, self.x.pattern.rowptr] if isinstance(self.x, Sparse) else [self.x]
-        edges = (self.graph.keys, self.graph.weight, self.graph.edge_attr)
-        for tensor in (*values, *edges, self.mask, self.y, self.time, self.further_y):
+        large: list[Tensor | None] = []
+        if self.stored is not None:
+            digest.update(self.stored.digest.encode())
+        else:
+            x = self.x
+            large += [x.value, x.pattern.col, x.pattern.rowptr] if isinstance(x, Sparse) else [x]
+            large += [self.graph.keys, self.graph.weight, self.graph.edge_attr]
+        for tensor in (*large, self.mask, self.y, self.time, self.further_y):
             if tensor is not None:
                 digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
@@ -199,7 +211,7 @@ class Environment:
                 ``task``, ``ids``.
         """
         copy = object.__new__(Environment)
-        copy.whole = self.whole
+        copy.whole, copy.rows = self.whole, self.rows
         copy.stored = None if {"x", "graph"} & changes.keys() else self.stored
         copy._masked = self._masked or bool({"mask", "y", "known_y", "time", "further_y"} & changes.keys())
         for part in ("name", "x", "graph", "mask", "time", "known_y", "y", "further_y", "task", "ids"):

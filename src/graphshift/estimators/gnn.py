@@ -14,12 +14,12 @@ from graphshift.backbones import BACKBONES, Backbone, ModuleBackbone, make_backb
 from graphshift.backbones.batchnorm import batch_norms, own_statistics
 from graphshift.core.devices import is_available, torch_device
 from graphshift.core.errors import GraphshiftError
-from graphshift.core.hparams import hparam
+from graphshift.core.hparams import hparam, hparams_of
 from graphshift.core.randomness import isolated
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.estimators.base import Asked, Estimator
-from graphshift.training.batches import full_batch, one_by_one
+from graphshift.training.batches import Batches, NodeBatches, PartBatches, full_batch, one_by_one, parse_fanout
 from graphshift.training.loop import Choice, Selection, TrainingResult, train
 from graphshift.training.method import Method
 from graphshift.training.selection import adversarially_edited
@@ -48,6 +48,9 @@ class GNNEstimator(_FittedGNN, Estimator):
         weight_decay: of the GNN.
         batch: the training graphs that a step sees: ``"all"`` of them, or ``"each"`` in turn, with a step for each, as
             the authors' code does on Facebook-100.
+        batch_parts: of a partition folder, how many parts of each training graph a step sees, with their halos.
+        batch_nodes: how many counted nodes of each training graph a step sees, with a sample of their neighbours.
+        neighbours: of ``batch_nodes``: how many neighbours of a node are kept, at each hop.
         clip: norm to which gradients are clipped; None leaves them.
         selection: the rule that chooses the epoch, see :data:`graphshift.training.selection.SELECTIONS`.
         patience: stop after this many epochs without a better score.
@@ -71,6 +74,9 @@ class GNNEstimator(_FittedGNN, Estimator):
     lr: float = hparam(0.01, gt=0, le=1e6, search=(0.0001, 0.0002, 0.001, 0.005, 0.01), help="learning rate of the GNN")
     weight_decay: float = hparam(1e-3, ge=0, le=1e6, help="weight decay of the GNN (AdamW)")
     batch: Literal["all", "each"] = hparam("all", help="graphs that a step sees: all, or each in turn")
+    batch_parts: int | None = hparam(None, ge=1, help="parts of a partition folder that a step sees")
+    batch_nodes: int | None = hparam(None, ge=1, help="counted nodes that a step sees, with sampled neighbours")
+    neighbours: str = hparam("15,10", help="of --batch-nodes: neighbours that are kept at each hop")
     clip: float | None = hparam(None, gt=0, help="norm to which gradients are clipped")
     patience: int | None = hparam(None, ge=1, help="epochs without improvement after which to stop")
     device: Literal["cpu", "cuda", "mps"] = hparam("cpu", help="where to compute")
@@ -93,10 +99,27 @@ class GNNEstimator(_FittedGNN, Estimator):
         if values["patience"] is not None and values["selection"] == "last":
             patience = values["patience"]
             raise GraphshiftError(f"{where}patience is {patience}; selection 'last' has no score to wait for.")
+        if values["batch_parts"] is not None and values["batch_nodes"] is not None:
+            raise GraphshiftError(f"{where}batch_parts and batch_nodes: give one; both say what a step sees.")
+        if (values["batch_parts"] or values["batch_nodes"]) and values["device"] != "cpu":
+            raise GraphshiftError(f"{where}device is {values['device']!r}; batch_parts and batch_nodes need the CPU.")
+        if values["batch_nodes"] is None and values["neighbours"] != hparams_of(cls)["neighbours"].default:
+            raise GraphshiftError(f"{where}neighbours is {values['neighbours']!r}; it needs batch_nodes, as 20000.")
+        parse_fanout(values["neighbours"], where)
 
     def make_method(self, backbone: Backbone) -> Method:
         """The method that trains this backbone with these hyper-parameters."""
         return self.method_class(backbone, self)
+
+    @property
+    def batches(self) -> Batches:
+        """What the hyper-parameters say that a step sees."""
+        each = self.batch == "each"
+        if self.batch_parts is not None:
+            return PartBatches(self.batch_parts, self.seed, each)
+        if self.batch_nodes is not None:
+            return NodeBatches(self.batch_nodes, parse_fanout(self.neighbours), self.seed, each)
+        return one_by_one if each else full_batch
 
     def new_backbone(self, features: int, task: Task, edge_features: int = 0) -> Backbone:
         """The untrained network that the hyper-parameters ask for, for nodes and edges with so many features."""
@@ -153,7 +176,7 @@ class GNNEstimator(_FittedGNN, Estimator):
                 identity["data"] = [e.fingerprint() for e in (*training, *selection.environments)]
                 identity |= {"also": list(asked.also)} if asked.also else {}
             stopping: dict[str, Any] = {"epochs": chosen.epochs, "patience": chosen.patience}
-            batches = one_by_one if chosen.batch == "each" and asked.batches is full_batch else asked.batches
+            batches = chosen.batches if asked.batches is full_batch else asked.batches
             how: dict[str, Any] = {"batches": batches, "callbacks": asked.callbacks, "run": asked.run}
             how["also"] = asked.also
             result = train(method, training, selection, identity=identity, **stopping, **how)

@@ -197,6 +197,21 @@ class Explorer(BaseTransform):
                 explorers with ``needs_risk``.
         """
 
+    def look_at(self, rows: Tensor | None, nodes: int) -> None:
+        """Says which nodes of a larger graph the next one has: batches show parts of it. None: it is the whole graph.
+
+        An explorer that learns something about nodes keeps it by their numbers in the whole, or refuses batches.
+
+        Args:
+            rows: of each node of the next graph its number in the whole, increasing.
+            nodes: of the whole.
+        """
+        if rows is not None and self.learns:
+            raise GraphshiftError(
+                f"explorer {type(self).__name__} learns about the nodes of one graph and cannot tell them apart in "
+                "batches; train on the whole graph, or give it a look_at(rows, nodes) of its own."
+            )
+
     def prepare(self, graph: Graph, risk: SharedRisk) -> None:
         """Computes what explorers of one graph (on the CPU) share and ``risk`` keeps, before they propose."""
 

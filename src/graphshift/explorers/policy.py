@@ -106,7 +106,8 @@ class SparsePolicy:
         if columns.dim() != 2 or columns.shape[0] != self.num_nodes:
             found = list(columns.shape)
             raise GraphshiftError(f"columns have shape {found}; expected a row for each of {self.num_nodes} nodes.")
-        self._reserve(columns.shape[1])
+        bound = _bound(self.slots, columns.shape[1], self.max_entries)
+        self.make_room(min(self._longest + columns.shape[1], bound), bound)
         self.steps += 1
         adam = self.optimizer == "adam"
         # Learning from what was just drawn, and not changed since, need not look for its entries.
@@ -161,10 +162,9 @@ class SparsePolicy:
                 break
         return nodes * (16 * room + 28), nodes * 12 * before
 
-    def _reserve(self, draws: int) -> None:
-        """Makes room for as many new entries in every row, up to the bound."""
-        room, bound = self._table.slot.shape[1], _bound(self.slots, draws, self.max_entries)
-        length = min(self._longest + draws, bound)
+    def make_room(self, length: int, bound: int) -> None:
+        """Makes room for so many entries in every row, and some more, up to the bound."""
+        room = self._table.slot.shape[1]
         if length <= room:
             return
         extra = _room(length, room, bound) - room

@@ -11,6 +11,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
 from graphshift.explorers.base import EXPLORERS, Explorer, Risk, View, as_graph
 from graphshift.explorers.policy import SparsePolicy
+from graphshift.explorers.policy_part import PolicyPart
 from graphshift.graph.graph import Graph
 
 
@@ -66,15 +67,25 @@ class Reinforce(Explorer):
         self.lr, self.optimizer, self.weight_decay, self.baseline = lr, optimizer, weight_decay, baseline
         self.normalise, self.entries_per_node = normalise, entries_per_node
         self.policy: SparsePolicy | None = None
+        self._batch: PolicyPart | None = None
+        self._seen: tuple[Tensor, int] | None = None  # the rows of the next graph, of so many nodes
         self._mean_reward: float | None = None
         self._mean_square: float | None = None
+
+    def look_at(self, rows: Tensor | None, nodes: int) -> None:
+        """The policy is one of the whole graph; a batch draws from the part of it that is about pairs in the batch."""
+        self._seen = None if rows is None or len(rows) == nodes else (rows, nodes)
 
     def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
         """Draws s actions for each node and flips them. ``risk`` is not needed."""
         graph = as_graph(graph)
         if graph.num_nodes < 2:  # no pair to flip
             return View(graph, torch.empty(0, dtype=torch.int64))
-        policy = self._policy_for(graph.num_nodes)
+        if self._seen is None:
+            self._batch, policy = None, self._policy_for(graph.num_nodes)
+        else:
+            self._batch = PolicyPart(self._policy_for(self._seen[1]), self._seen[0])
+            policy = self._batch.policy
         actions, log_prob = policy.draw(self.edits_per_node, self.generator)
         return View.of_actions(graph, actions, log_prob, directed=self.directed)
 
@@ -94,7 +105,11 @@ class Reinforce(Explorer):
             self._mean_reward = self.baseline * mean + (1 - self.baseline) * reward
         if self.normalise:
             advantage = self._normalised(advantage)
-        self._policy_for(view.actions.shape[0]).reinforce(view.actions, advantage)
+        if self._batch is None:
+            self._policy_for(view.actions.shape[0]).reinforce(view.actions, advantage)
+        else:
+            self._batch.policy.reinforce(view.actions, advantage)
+            self._batch.put_back()
 
     def _normalised(self, advantage: float) -> float:
         square = advantage * advantage

@@ -60,15 +60,17 @@ class EERMMethod(Method):
         backbone.save_memory = hparams.low_memory
         self._met: WeakKeyDictionary[Environment, _Met] = WeakKeyDictionary()
         self._count = 0
+        self._reset_at: float | None = None
         self._pool: ThreadPoolExecutor | None = None
 
     def step(self, environments: Sequence[Environment], progress: float) -> dict[str, float]:
         """One pass of Algorithm 1's outer loop: T steps of the explorers, one of the GNN."""
         self.meet(environments)
         self.backbone.train()
-        if self.hparams.reset_explorers:
-            for explorer in self._explorers(environments):
+        if self.hparams.reset_explorers and (progress != self._reset_at or environments[0].whole is None):
+            for explorer in self._explorers(environments):  # at the epoch's first batch
                 explorer.reset()
+            self._reset_at = progress
         # θ is fixed until line 9, so what needs no edges is computed once for all T · K views.
         stems = [self.backbone.stem(environment.x) for environment in environments]
         self._keep_statistics(environments, stems)
@@ -140,16 +142,19 @@ class EERMMethod(Method):
 
     def meet(self, environments: Sequence[Environment]) -> None:
         """Makes the explorers of environments that are new. They belong to the environment, not to its place."""
-        for environment in environments:
-            if environment in self._met:
+        for home in (environment.home for environment in environments):
+            if home in self._met:
                 continue
-            # Explorers work on the CPU, where their 64-bit keys are at home; views move to the backbone's device.
-            home = environment.graph.to(torch.device("cpu")).filled(self.hparams.new_edge_features)
+            graph = self._explored(home)
             if self.hparams.low_memory:
-                home.forget()
+                graph.forget()
             row = [self.make_explorer(self._count, k) for k in range(self.hparams.views)]
-            self._met[environment] = _Met(self._count, home, row)
+            self._met[home] = _Met(self._count, graph, row)
             self._count += 1
+
+    def _explored(self, environment: Environment) -> Graph:
+        """What explorers edit. They work on the CPU, where their 64-bit keys are; views move to the backbone's."""
+        return environment.graph.to(torch.device("cpu")).filled(self.hparams.new_edge_features)
 
     @property
     def explorers(self) -> list[list[Explorer]]:
@@ -157,7 +162,7 @@ class EERMMethod(Method):
         return [met.explorers for met in sorted(self._met.values(), key=lambda one: one.number)]
 
     def _explorers(self, environments: Sequence[Environment]) -> list[Explorer]:
-        return [explorer for environment in environments for explorer in self._met[environment].explorers]
+        return [explorer for environment in environments for explorer in self._met[environment.home].explorers]
 
     def _changes_features(self) -> bool:
         return any(explorer.changes_features for met in self._met.values() for explorer in met.explorers)
@@ -166,7 +171,10 @@ class EERMMethod(Method):
         views = []
         kept = running_statistics if self._changes_features() else frozen_statistics  # as views are measured
         for environment, stem in zip(environments, stems, strict=True):
-            home, row = self._met[environment].home, self._met[environment].explorers
+            met = self._met[environment.home]
+            home, row = met.home if environment.whole is None else self._explored(environment), met.explorers
+            for explorer in row:
+                explorer.look_at(environment.rows, environment.home.num_nodes)
 
             def risk(
                 graph: Graph, change: Change | None = None, environment: Environment = environment, stem: Tensor = stem

@@ -52,14 +52,16 @@ class GroupedMethod(Method):
     def __init__(self, backbone: Backbone, hparams: GroupedEstimator) -> None:
         super().__init__(backbone, hparams)
         self._parts: WeakKeyDictionary[Environment, list[tuple[int, Tensor]]] = WeakKeyDictionary()
+        self._group_of: WeakKeyDictionary[Environment, Tensor] = WeakKeyDictionary()
         #: How many groups there are; each has a number that it keeps.
         self.count = 0
 
     def meet(self, environments: Sequence[Environment]) -> None:
         """Divides environments that are new into groups. Groups belong to the environment, not to its place."""
-        new = [environment for environment in environments if environment not in self._parts]
+        homes = [environment.home for environment in environments]
+        new = [home for home in homes if home not in self._parts]
         if new:
-            by = grouping(environments, self.hparams.group_by)
+            by = grouping(homes, self.hparams.group_by)
             for environment in new:
                 parts = parts_of(environment, by, self.hparams.groups)
                 self._parts[environment] = list(enumerate(parts, start=self.count))
@@ -83,7 +85,21 @@ class GroupedMethod(Method):
         assert environment.y is not None  # training graphs have labels
         task, y = environment.task, environment.y
         hidden, output = self.backbone.represent(self.backbone.stem(environment.x), environment.graph)
-        return [Group(number, task, output[n], hidden[n], y[n]) for number, n in self._parts[environment]]
+        parts = self._parts[environment.home] if environment.whole is None else self._in_batch(environment)
+        return [Group(number, task, output[n], hidden[n], y[n]) for number, n in parts]
+
+    def _in_batch(self, batch: Environment) -> list[tuple[int, Tensor]]:
+        """The groups of the whole that have nodes in a batch, as numbers of the batch's nodes."""
+        assert batch.rows is not None
+        home = batch.home
+        if home not in self._group_of:
+            group_of = torch.full((home.num_nodes,), -1)
+            for number, nodes in self._parts[home]:
+                group_of[nodes] = number
+            self._group_of[home] = group_of
+        counted = batch.counted
+        numbers = self._group_of[home][batch.rows[counted]]
+        return [(int(number), counted[numbers == number]) for number in numbers.unique()]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -143,12 +143,12 @@ def train(
                     break
                 progress = (epoch - 1) / max(epochs - 1, 1)
                 try:
-                    steps = [method.step(batch, progress) for batch in batches(environments, epoch)]
+                    steps, seen = _steps(method, batches(environments, epoch), progress)
                 except _MISFITS as error:
                     if run is None or not rows or epoch > len(rows) + 1 or isinstance(error, GraphshiftError):
                         raise
                     raise _misfit(run, error) from error  # what the checkpoint held has other shapes than it needs
-                row = {"epoch": epoch} | _mean(steps)
+                row = {"epoch": epoch} | _mean(steps) | seen
                 if not math.isfinite(row["loss"]):
                     raise _diverged(f"the loss became {row['loss']}", epoch, environments)
                 for name, tracker in waiting.items():
@@ -232,6 +232,18 @@ _MISFITS = (KeyError, IndexError, RuntimeError, ValueError, TypeError, Attribute
 def _misfit(run: Run, error: Exception) -> GraphshiftError:
     why = " ".join(str(error).split()).rstrip(".")[:300]
     return GraphshiftError(f"{run.checkpoint}: does not fit this model ({why}); remove it to start again.")
+
+
+def _steps(
+    method: Method, batches: Iterable[Sequence[Environment]], progress: float
+) -> tuple[list[dict[str, float]], dict[str, int]]:
+    """The numbers of each step; and, where batches are pieces of graphs, how many there were and what they saw."""
+    steps, nodes, pieces = [], 0, False
+    for batch in batches:
+        steps.append(method.step(batch, progress))
+        nodes += sum(environment.counted.numel() for environment in batch)
+        pieces = pieces or any(environment.whole is not None for environment in batch)
+    return steps, {"batches": len(steps), "nodes": nodes} if pieces else {}
 
 
 def _mean(steps: Sequence[dict[str, float]]) -> dict[str, float]:

@@ -1,0 +1,98 @@
+"""Pieces of an environment: some of its nodes as an ordinary environment of their own, made when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.randomness import derive_seed
+from graphshift.data.environment import Environment, Stored
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
+from graphshift.graph.subgraphs import induced, rows_of, sampled
+
+_SAMPLE = 100_000  # nodes that stand for a graph which does not fit into memory
+
+
+def piece(environment: Environment, rows: NDArray[np.int64], graph: Graph, counted: NDArray[np.bool_]) -> Environment:
+    """Some nodes of an environment, in memory; it knows what it is a piece of (``whole``) and of what rows.
+
+    Args:
+        environment: the whole; its arrays may be memory-mapped.
+        rows: which nodes, increasing.
+        graph: their edges; node i is ``rows[i]``.
+        counted: which of them may count, ``[rows]``: those that do in the whole, and are not there for others' sake.
+    """
+    at = torch.from_numpy(rows)
+    optional = {name: getattr(environment, name) for name in ("y", "time", "known_y", "further_y")}
+    found = {name: None if value is None else value[at] for name, value in optional.items()}
+    x = rows_of(environment.x, rows) if isinstance(environment.x, Sparse) else environment.x[at]
+    mask = environment.mask[at] & torch.from_numpy(counted)
+    ids = None if environment.ids is None else np.asarray(environment.ids)[rows]
+    part = environment.replace(x=x, graph=graph, mask=mask, ids=ids, **found)
+    part.whole, part.rows = environment.home, at if environment.rows is None else environment.rows[at]
+    return part
+
+
+def parts_piece(environment: Environment, parts: Sequence[int]) -> Environment:
+    """Some parts of an environment in a partition folder, with their halo: nodes that these receive from.
+
+    Halo nodes are seen by others and count in nobody's risk. All edges among the nodes are there.
+    """
+    stored = stored_of(environment)
+    chosen = sorted(parts)
+    own = np.concatenate([np.arange(stored.begin[p], stored.begin[p + 1]) for p in chosen])
+    rows = np.unique(np.concatenate([own, *(stored.halo(p) for p in chosen)])) if len(chosen) else own
+    return piece(environment, rows, induced(environment.graph, rows), np.isin(rows, own, assume_unique=True))
+
+
+def sampled_piece(
+    environment: Environment, seeds: NDArray[np.int64], fanout: Sequence[int], generator: np.random.Generator
+) -> Environment:
+    """Some nodes with a sample of their neighbours (:func:`~graphshift.graph.subgraphs.sampled`), which do not count.
+
+    Args:
+        environment: the whole.
+        seeds: the nodes that count, increasing.
+        fanout: how many neighbours at each hop.
+        generator: that draws.
+    """
+    rows, graph = sampled(environment.graph, seeds, fanout, generator)
+    return piece(environment, rows, graph, np.isin(rows, seeds, assume_unique=True))
+
+
+def standing_for(environment: Environment, most: int = _SAMPLE) -> Environment:
+    """An environment that fits into memory: itself, or of one in a partition folder parts drawn at random.
+
+    What looks at all nodes and edges at once (calibration, the estimate of a score, the comparison of two graphs) looks
+    at these. The parts hold about ``most`` nodes; their halo is beside them and does not count.
+    """
+    if environment.stored is None:
+        return environment
+    begin = environment.stored.begin
+    order = np.random.default_rng(derive_seed(0, 6)).permutation(len(begin) - 1)
+    nodes = np.cumsum(np.diff(begin)[order])
+    few = order[: int(np.searchsorted(nodes, most)) + 1]
+    found = parts_piece(environment, few.tolist())
+    environment.stored.release()
+    if not bool(found.mask.any()):
+        raise GraphshiftError(
+            f"environment {environment.name!r}: no node counts in {len(few)} of its {len(order)} parts, which were "
+            "drawn to stand for it; make a partition with larger parts."
+        )
+    found.whole = found.rows = None
+    return found
+
+
+def stored_of(environment: Environment) -> Stored:
+    """Where its parts are."""
+    if environment.stored is None:
+        raise GraphshiftError(
+            f"environment {environment.name!r} is not in parts: graphshift partition DATA --parts P --out FOLDER makes "
+            "them (gs.partition), and `graphshift fit FOLDER` trains on them."
+        )
+    return environment.stored
