@@ -110,7 +110,7 @@ def gprgnn(model: Any, x: Tensor, a: Tensor) -> Tensor:
 
 
 def sgc(model: Any, x: Tensor, a: Tensor) -> Tensor:
-    return torch.matrix_power(dense_normalised(a), model.hops) @ x @ model.linear.weight.t() + model.bias
+    return torch.matrix_power(dense_normalised(a), model.num_hops) @ x @ model.linear.weight.t() + model.bias
 
 
 def canet(model: Any, x: Tensor, a: Tensor) -> Tensor:

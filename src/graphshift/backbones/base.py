@@ -3,9 +3,9 @@
 import copy
 import inspect
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,10 @@ from graphshift.graph.sparse import Sparse
 
 #: Width and depth of a backbone that is made by hand; an estimator hands over its own, with the same defaults.
 WIDTH, DEPTH = 32, 2
+
+
+#: One step of :meth:`Backbone.hops`: the nodes' states ``[nodes, any]`` and their graph give the next states.
+Hop: TypeAlias = Callable[[Tensor, Graph], Tensor]
 
 
 class Backbone(nn.Module):
@@ -49,6 +53,15 @@ class Backbone(nn.Module):
         """
         output = self.propagate(h, graph)
         return output, output
+
+    def hops(self) -> Sequence[Hop] | None:
+        """:meth:`propagate` as a chain of steps, each of which looks one edge far; None where it is not known as one.
+
+        ``for hop in hops(): h = hop(h, graph)`` takes the stem's result to the output. What a step gives for a node
+        depends on the states of this node and of those that it receives from alone, and on ``graph.degree``. Graphs
+        that do not fit into memory are predicted by it (:mod:`graphshift.backbones.in_chunks`).
+        """
+        return None
 
     def forward(self, x: Tensor | Sparse, graph: Graph) -> Tensor:
         """The output for every node, ``[nodes, out_channels]``."""

@@ -1,13 +1,15 @@
 """GCNII (Chen et al., 2020): a deep GCN with an initial residual and an identity map."""
 
 import math
+from collections.abc import Sequence
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from graphshift.backbones.base import BACKBONES, WIDTH, Backbone, Linear
+from graphshift.backbones.base import BACKBONES, WIDTH, Backbone, Hop, Linear
 from graphshift.backbones.memory import Needs
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
@@ -66,8 +68,21 @@ class GCNII(Backbone):
                 h = checkpoint(self._block, h, first, graph, layers, use_reentrant=False)
             else:
                 h = self._block(h, first, graph, layers)
-        out = self.leave(F.dropout(h, self.dropout, self.training))
-        return h, out.log_softmax(dim=1) if self.log_softmax else out
+        return h, self._left(h)
+
+    def hops(self) -> Sequence[Hop]:
+        """Beside h the stem's h0 goes from layer to layer."""
+        depth = len(self.layers)
+        return [partial(self._hop, i, i == depth - 1) for i in range(depth)]
+
+    def _hop(self, i: int, last: bool, h: Tensor, graph: Graph) -> Tensor:
+        h, first = (h, h) if i == 0 else h.chunk(2, dim=1)
+        h = self._block(h, first, graph, range(i, i + 1))
+        return self._left(h) if last else torch.cat([h, first], dim=1)
+
+    def _left(self, h: Tensor) -> Tensor:
+        out: Tensor = self.leave(F.dropout(h, self.dropout, self.training))
+        return out.log_softmax(dim=1) if self.log_softmax else out
 
     def _block(self, h: Tensor, first: Tensor, graph: Graph, layers: range) -> Tensor:
         for i in layers:

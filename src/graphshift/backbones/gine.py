@@ -1,10 +1,13 @@
 """GINE (Hu et al., ICLR 2020): the graph isomorphism network (Xu et al., 2019) with edge features."""
 
+from collections.abc import Sequence
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone, Linear
+from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone, Hop, Linear
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 
@@ -77,6 +80,14 @@ class GINE(Backbone):
 
     def represent(self, h: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
         """The last hidden layer, and the output."""
-        for layer, norm in zip(self.layers, self.norms, strict=True):
-            h = F.dropout(F.relu(norm(layer(h, graph))), self.dropout, self.training)
+        for i in range(len(self.layers)):
+            h = self._hop(i, False, h, graph)
         return h, self.leave(h)
+
+    def hops(self) -> Sequence[Hop]:
+        """The layers; the last linear one comes with the last of them."""
+        return [partial(self._hop, i, i == len(self.layers) - 1) for i in range(len(self.layers))]
+
+    def _hop(self, i: int, last: bool, h: Tensor, graph: Graph) -> Tensor:
+        h = F.dropout(F.relu(self.norms[i](self.layers[i](h, graph))), self.dropout, self.training)
+        return self.leave(h) if last else h

@@ -1,12 +1,14 @@
 """GPRGNN (Chien et al., 2021): an MLP whose outputs are mixed over hops with learned weights."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone
+from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone, Hop
 from graphshift.backbones.memory import Needs
 from graphshift.backbones.mlp import MLP
 from graphshift.graph.graph import Graph
@@ -60,6 +62,19 @@ class GPRGNN(Backbone):
             h = graph.normalised @ h
             out = out + gamma * h
         return out
+
+    def hops(self) -> Sequence[Hop]:
+        """Beside h the sum goes from hop to hop; it begins with γ_0 h at the first."""
+        count = self.gamma.numel() - 1
+        if not count:
+            return [self.propagate]
+        return [partial(self._hop, k, k == count) for k in range(1, count + 1)]
+
+    def _hop(self, k: int, last: bool, h: Tensor, graph: Graph) -> Tensor:
+        h, out = (h, self.gamma[0] * h) if k == 1 else h.chunk(2, dim=1)
+        h = graph.normalised @ h
+        out = out + self.gamma[k] * h
+        return out if last else torch.cat([h, out], dim=1)
 
     def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
         """The MLP's, and every hop's h for the gradient of its γ; the first is the stem's."""

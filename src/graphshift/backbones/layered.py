@@ -3,11 +3,12 @@
 import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import partial
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphshift.backbones.base import Backbone
+from graphshift.backbones.base import Backbone, Hop
 from graphshift.backbones.memory import Needs
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
@@ -53,11 +54,23 @@ class Layered(Backbone):
     def represent(self, h: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
         """The last hidden layer; of a single layer its dense part."""
         hidden = h
-        for i, norm in enumerate(self.norms):
-            hidden = self.activation(norm(self._layer(i).mix(h, graph)))
-            hidden = F.dropout(hidden, self.dropout, self.training)
+        for i in range(len(self.norms)):
+            hidden = self._hidden(i, h, graph)
             h = self._layer(i + 1).transform(hidden)
         return hidden, self._layer(len(self.norms)).mix(h, graph)
+
+    def _hidden(self, i: int, h: Tensor, graph: Graph) -> Tensor:
+        hidden = self.activation(self.norms[i](self._layer(i).mix(h, graph)))
+        return F.dropout(hidden, self.dropout, self.training)
+
+    def hops(self) -> Sequence[Hop]:
+        """The layers: a part along edges, with the next layer's dense part."""
+        return [partial(self._hop, i) for i in range(len(self.layers))]
+
+    def _hop(self, i: int, h: Tensor, graph: Graph) -> Tensor:
+        if i == len(self.norms):
+            return self._layer(i).mix(h, graph)
+        return self._layer(i + 1).transform(self._hidden(i, h, graph))
 
     def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
         """What convolutions hold that keep nothing themselves: products with a fixed matrix."""

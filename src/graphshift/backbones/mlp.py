@@ -1,9 +1,11 @@
 """A multilayer perceptron: what can be had without edges. The control for every shift in the structure."""
 
+from collections.abc import Sequence
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone, Linear
+from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone, Hop, Linear
 from graphshift.backbones.layered import widths
 from graphshift.backbones.memory import Needs
 from graphshift.graph.graph import Graph
@@ -48,6 +50,10 @@ class MLP(Backbone):
     def propagate(self, h: Tensor, graph: Graph) -> Tensor:
         """Nothing."""
         return h
+
+    def hops(self) -> Sequence[Hop]:
+        """None is needed."""
+        return ()
 
     def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
         """Every hidden layer keeps its ReLU's result, dropout its noise and its own; and the output."""

@@ -1,8 +1,10 @@
 """SGC (Wu et al., 2019): Â^L x W + b, a linear model over L hops."""
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
-from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone, Linear, zeros
+from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone, Hop, Linear, zeros
 from graphshift.backbones.memory import Needs
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
@@ -31,7 +33,7 @@ class SGC(Backbone):
     ) -> None:
         super().__init__()
         self.linear, self.bias = Linear(in_channels, out_channels, bias=False), zeros(out_channels)
-        self.hops = num_layers
+        self.num_hops = num_layers
 
     def stem(self, x: Tensor | Sparse) -> Tensor:
         """x W."""
@@ -39,9 +41,16 @@ class SGC(Backbone):
 
     def propagate(self, h: Tensor, graph: Graph) -> Tensor:
         """Â^L h + b."""
-        for _ in range(self.hops):
+        for _ in range(self.num_hops):
             h = graph.normalised @ h
         return h + self.bias
+
+    def hops(self) -> Sequence[Hop]:
+        """Â h, L times, and b at the end."""
+        return [
+            lambda h, graph, last=i == self.num_hops - 1: graph.normalised @ h + (self.bias if last else 0)
+            for i in range(self.num_hops)
+        ]
 
     def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
         """Products with a fixed matrix keep nothing."""

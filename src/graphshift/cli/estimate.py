@@ -33,6 +33,7 @@ def estimate(
 
     Labels of the graphs are not looked at. The graphs are the tests and targets of a dataset, or one of two tables.
     """
+    from graphshift.data.pieces import remarks_on
     from graphshift.estimators.loading import load_model
     from graphshift.shift.estimating import estimate_score
 
@@ -52,6 +53,8 @@ def estimate(
         print(json.dumps({name: one.to_json() for name, one in found.items()}, indent=2))
     else:
         _show(run, found)
+        for text in remarks_on(graphs):
+            print(f"note: {text}.")
 
 
 def _validation(run: Path, data_dir: Path | None) -> Any:

@@ -39,6 +39,7 @@ def shift(
     json_: Json = False,
 ) -> None:
     """Say what has moved between two graphs: features, structure, labels, what edges say about labels."""
+    from graphshift.data.pieces import remarks_on
     from graphshift.shift.comparing.compare import compare_graphs
 
     if out is not None:
@@ -46,7 +47,7 @@ def shift(
     first, second, about = _graphs(source, target, option, data_dir)
     if no_labels:
         second = second.replace(y=None)
-    remarks = about.pop("remarks", [])
+    remarks = about.pop("remarks", []) + remarks_on([first, second])
     found = compare_graphs(first, second, level=level, seed=seed, progress=not json_, **about)
     if json_:
         print(json.dumps(found.to_json() | {"remarks": remarks}, indent=2))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -73,10 +73,7 @@ def standing_for(environment: Environment, most: int = _SAMPLE) -> Environment:
     """
     if environment.stored is None:
         return environment
-    begin = environment.stored.begin
-    order = np.random.default_rng(derive_seed(0, 6)).permutation(len(begin) - 1)
-    nodes = np.cumsum(np.diff(begin)[order])
-    few = order[: int(np.searchsorted(nodes, most)) + 1]
+    few, order = _drawn(environment.stored, most)
     found = parts_piece(environment, few.tolist())
     environment.stored.release()
     if not bool(found.mask.any()):
@@ -85,6 +82,23 @@ def standing_for(environment: Environment, most: int = _SAMPLE) -> Environment:
             "drawn to stand for it; make a partition with larger parts."
         )
     found.whole = found.rows = None
+    return found
+
+
+def _drawn(stored: Stored, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Parts in a random order, as many as hold about so many nodes; and all of them."""
+    order = np.random.default_rng(derive_seed(0, 6)).permutation(len(stored.begin) - 1)
+    nodes = np.cumsum(np.diff(stored.begin)[order])
+    return order[: int(np.searchsorted(nodes, most)) + 1], order
+
+
+def remarks_on(environments: Iterable[Environment]) -> list[str]:
+    """What to say of environments for which parts stand."""
+    found = []
+    for e in environments:
+        if e.stored is not None:
+            few, order = _drawn(e.stored, _SAMPLE)
+            found.append(f"{e.name} is in a partition folder: {len(few)} of its {len(order)} parts stand for it")
     return found
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from graphshift.backbones import BACKBONES, Backbone, ModuleBackbone, make_backbone
 from graphshift.backbones.batchnorm import batch_norms, own_statistics
+from graphshift.backbones.in_chunks import output_of
 from graphshift.core.devices import is_available, torch_device
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.hparams import hparam, hparams_of
@@ -187,7 +188,7 @@ class GNNEstimator(_FittedGNN, Estimator):
 
     def _plain_output(self, environment: Environment, parts: Sequence[str]) -> Tensor:
         with self._inference(environment, parts):
-            return self.backbone_(environment.x, environment.graph)
+            return output_of(self.backbone_, environment)
 
     def _represented(self, environment: Environment, parts: Sequence[str]) -> tuple[Tensor, Tensor]:
         with self._inference(environment, parts):

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
+from graphshift.data.pieces import standing_for
 from graphshift.estimators.adaptation import parts_of
 from graphshift.estimators.confidence import Confidence, confidence_of
 from graphshift.estimators.held_out import HeldOut, Signals
@@ -34,7 +35,11 @@ class Learned:
 
 
 def learn_from(model: Predictor, environments: Sequence[Environment], modes: Sequence[str]) -> Learned:
-    """Looks at labelled graphs once for each mode; nothing is learned without a graph."""
+    """Looks at labelled graphs once for each mode; nothing is learned without a graph.
+
+    For a graph in a partition folder parts stand (:func:`~graphshift.data.pieces.standing_for`).
+    """
+    environments = [standing_for(e) for e in environments]
     task, found = model.task_, Learned(labels=[e.labels.cpu() for e in environments])
     for mode in modes if environments else ():
         shown = []

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment, as_environments
 from graphshift.data.metrics import METRICS
+from graphshift.data.pieces import standing_for
 from graphshift.data.tasks import Task
 from graphshift.datasets.tables.files import Source
 from graphshift.datasets.tables.preparation import Preparation
@@ -25,6 +26,11 @@ from graphshift.estimators.held_out import HeldOut, Signals
 from graphshift.estimators.sets import HowSets, PredictionSets, sets_of
 
 Graphs: TypeAlias = Environment | Data | Iterable[Environment | Data]
+
+
+def fitting(graphs: Graphs, task: Task, *, labelled: bool = False) -> list[Environment]:
+    """Graphs as far as they fit into memory: parts stand for one in a partition folder."""
+    return [standing_for(e) for e in as_environments(graphs, task, labelled=labelled)]
 
 
 class How(TypedDict, total=False):
@@ -217,7 +223,7 @@ class Predictor(ABC):
         metric = METRICS.find(self.task_.metric)
         check_metric(metric, self.task_.is_classification)
         found = {}
-        for e, signals in self.signals(graphs, adapt=adapt).items():
+        for e, signals in self.signals(fitting(graphs, self.task_), adapt=adapt).items():
             target = at_counted(signals, e.counted.cpu())
             found[e.name] = combined(self.held_out_[adapt or ""], target, self.prior_, metric)
         return next(iter(found.values())) if isinstance(graphs, Environment | Data) else found

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from graphshift.graph.edge_features import EdgeFeatures
 from graphshift.graph.graph import Graph
@@ -31,6 +32,31 @@ def induced(graph: Graph, rows: NDArray[np.int64]) -> Graph:
     rowptr, col = graph.pattern.rowptr.numpy(), graph.pattern.col.numpy()
     at, count = entries_of(rowptr, rows)
     return _among(graph, rows, at, np.repeat(np.arange(len(rows)), count), col[at])
+
+
+def receiving(graph: Graph, first: int, last: int, degree: Tensor) -> tuple[NDArray[np.int64], Graph]:
+    """The nodes ``first`` … ``last − 1`` and those that they receive from, and the graph of what the former receive.
+
+    A layer's result for these nodes is that of the whole graph: their entries are complete, and degrees are the
+    whole's. It is no result for the others.
+
+    Args:
+        graph: on the CPU; its arrays may be memory-mapped.
+        first, last: a run of nodes.
+        degree: of every node of the whole graph.
+
+    Returns:
+        The numbers of its nodes in the whole, increasing, and the graph.
+    """
+    rowptr, col = graph.pattern.rowptr.numpy(), graph.pattern.col.numpy()
+    begin, end = int(rowptr[first]), int(rowptr[last])
+    senders = np.asarray(col[begin:end])
+    nodes = np.union1d(senders, np.arange(first, last))
+    row = np.repeat(np.searchsorted(nodes, np.arange(first, last)), np.diff(rowptr[first : last + 1]))
+    at = np.arange(begin, end)
+    found = _graph(graph, len(nodes), row, np.searchsorted(nodes, senders), at, undirected=False)
+    found.__dict__["degree"] = degree[torch.from_numpy(nodes)]  # in the place of what a cached property would find
+    return nodes, found
 
 
 def neighbourhood(graph: Graph, rows: NDArray[np.int64], hops: int) -> NDArray[np.int64]:
@@ -112,7 +138,13 @@ def _among(
 
 
 def _graph(
-    graph: Graph, nodes: int, row: NDArray[np.int64], column: NDArray[np.integer], at: NDArray[np.int64]
+    graph: Graph,
+    nodes: int,
+    row: NDArray[np.int64],
+    column: NDArray[np.integer],
+    at: NDArray[np.int64],
+    *,
+    undirected: bool | None = None,
 ) -> Graph:
     """The graph of entries sorted by row; ``at`` is where they are in the whole graph, for weights and features."""
     rowptr = np.zeros(nodes + 1, dtype=np.int64)
@@ -123,7 +155,7 @@ def _graph(
     return Graph(
         pattern,
         None if weight is None or chosen is None else weight[chosen],
-        undirected=graph.undirected,
+        undirected=graph.undirected if undirected is None else undirected,
         edge_features=None
         if features is None or chosen is None
         else EdgeFeatures.of(features.values[features.index[chosen]], features.fill),

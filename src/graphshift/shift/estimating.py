@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import derive_seed
-from graphshift.data.environment import Environment, as_environments
+from graphshift.data.environment import Environment
 from graphshift.data.expected import weighted_score
 from graphshift.data.metrics import METRICS, Metric
 from graphshift.estimators.estimating import (
@@ -32,7 +32,7 @@ from graphshift.estimators.estimating import (
     too_few,
 )
 from graphshift.estimators.held_out import HeldOut
-from graphshift.estimators.predictor import Graphs, Predictor
+from graphshift.estimators.predictor import Graphs, Predictor, fitting
 from graphshift.explorers.random import Random
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
@@ -70,8 +70,8 @@ def estimate_score(
 
     Args:
         model: fitted with validation graphs.
-        graphs: labels are not looked at.
-        validation: labelled graphs that the model was not trained on.
+        graphs: labels are not looked at. For a graph in a partition folder parts stand that fit into memory.
+        validation: labelled graphs that the model was not trained on; likewise.
         adapt: ``"norm"`` or None.
         seed: of the copies.
 
@@ -84,13 +84,15 @@ def estimate_score(
     """
     metric = METRICS.find(model.task_.metric)
     check_metric(metric, model.task_.is_classification)
-    shown = model.signals(graphs, adapt=adapt)
+    shown = model.signals(fitting(graphs, model.task_), adapt=adapt)
     held, copies, found = model.held_out_[adapt or ""], None, {}
     for graph, signals in shown.items():
         plain = combined(held, at_counted(signals, graph.counted.cpu()), model.prior_, metric)
         if plain.by and not too_few(held):
             if copies is None:
-                copies = list(_copies(model, as_environments(validation, model.task_), held, metric, adapt, seed))
+                copies = list(
+                    _copies(model, fitting(validation, model.task_, labelled=True), held, metric, adapt, seed)
+                )
             plain = learned(plain, copies, metric)
         found[graph.name] = plain
     return next(iter(found.values())) if isinstance(graphs, Environment | Data) else found

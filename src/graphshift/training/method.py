@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from graphshift.backbones import Backbone
+from graphshift.backbones.in_chunks import output_of
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
 
@@ -55,7 +56,7 @@ class Method(ABC):
         """The output for every node, ``[nodes, out_channels]``, without a gradient."""
         self.backbone.eval()
         with torch.no_grad():
-            return self.backbone(environment.x, environment.graph)
+            return output_of(self.backbone, environment)
 
     def state(self) -> dict[str, Tensor]:
         """All that is needed to continue exactly."""

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.progress import progress_bar
 from graphshift.data.environment import Environment
+from graphshift.data.pieces import standing_for
 from graphshift.data.tasks import Task
 from graphshift.shift.comparing.advice import advice_for, verdict_of
 from graphshift.shift.comparing.block import Block
@@ -106,7 +107,8 @@ def compare_graphs(
 
     Nodes of one community are alike. So tests exchange communities of both graphs, not nodes, and p values are
     corrected for the number of columns and blocks: if nothing has moved, the chance that any block is named is at most
-    ``level``. Only counted nodes are compared; the others are there as neighbours.
+    ``level``. Only counted nodes are compared; the others are there as neighbours. For a graph in a partition folder
+    parts stand that fit into memory (:func:`~graphshift.data.pieces.standing_for`).
 
     Args:
         source: what is known: a PyG ``Data`` or an :class:`~graphshift.data.environment.Environment`.
@@ -163,7 +165,7 @@ def _silent(row: Mapping[str, Any]) -> None:
 
 
 def _environments(source: Any, target: Any) -> tuple[Environment, Environment]:
-    first, second = _as(source, "source", None), _as(target, "target", None)
+    first, second = (standing_for(_as(one, name, None)) for one, name in ((source, "source"), (target, "target")))
     if second.y is None and second.task != first.task:
         second = second.replace(task=first.task)
     if first.num_features != second.num_features:
