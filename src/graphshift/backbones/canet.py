@@ -1,12 +1,14 @@
 """CaNet's network (Wu et al., WWW 2024): every layer infers each node's environment and mixes one expert for each."""
 
 import math
+from collections.abc import Sequence
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone, Linear
+from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone, Hop, Linear
 from graphshift.backbones.memory import Needs
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
@@ -90,6 +92,14 @@ class CaNetwork(Backbone):
         """The last hidden layer, and the output."""
         z, _ = self._mixed(h, graph)
         return z, self.last(z)
+
+    def hops(self) -> Sequence[Hop]:
+        """The mixtures; the last layer comes with the last of them."""
+        return [partial(self._hop, i) for i in range(len(self.mixtures))]
+
+    def _hop(self, i: int, h: Tensor, graph: Graph) -> Tensor:
+        z: Tensor = F.dropout(self.mixtures[i](h, graph, None)[0], self.dropout, self.training)
+        return self.last(z) if i == len(self.mixtures) - 1 else z
 
     def with_divergence(self, x: Tensor | Sparse, graph: Graph) -> tuple[Tensor, Tensor]:
         """The output with drawn environments, and the mean over layers of KL(q(e | z) ‖ uniform), ``[nodes]``."""

@@ -47,12 +47,13 @@ class SGC(Backbone):
 
     def hops(self) -> Sequence[Hop]:
         """Â h, L times, and b at the end."""
-        return [
-            lambda h, graph, last=i == self.num_hops - 1: graph.normalised @ h + (self.bias if last else 0)
-            for i in range(self.num_hops)
-        ]
+        return [*[_spread] * (self.num_hops - 1), lambda h, graph: _spread(h, graph) + self.bias]
 
     def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
         """Products with a fixed matrix keep nothing."""
         out = self.linear.out_features
         return Needs("normalised", out, out, kept=0, busy=3 * out, looking=3 * out, width=out)
+
+
+def _spread(h: Tensor, graph: Graph) -> Tensor:
+    return graph.normalised @ h
