@@ -255,6 +255,12 @@ class Predictor(ABC):
             if not bool(torch.isfinite(output).all()):
                 raise GraphshiftError(f"environment {e.name!r}: the model predicts NaN or infinite values.")
             found[e] = Signals.of(e, hidden, output, self.task_, self._confidence(adapt))
+            old, new = self.held_out_[adapt or ""].signals.hidden.shape[1], found[e].hidden.shape[1]
+            if old != new:
+                raise GraphshiftError(
+                    f"the held-out nodes have {old} hidden numbers each and the model has {new}: they are of another "
+                    "model; call model.calibrate(graphs) and save it again."
+                )
         return found
 
     @overload
