@@ -22,7 +22,6 @@ from graphshift.cli.serve import serve
 from graphshift.cli.shift import shift
 from graphshift.cli.show import demo, toy
 from graphshift.cli.use import predict, score
-from graphshift.cli.watch import watch
 
 app = typer.Typer(
     name="graphshift",
@@ -57,7 +56,6 @@ for command in (
     partition,
     shift,
     estimate,
-    watch,
     compare,
     recommend,
     reproduce,

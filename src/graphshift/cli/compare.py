@@ -67,8 +67,10 @@ def compare(
     ] = None,
     option: opts.Options = None,
     data_dir: opts.DataDir = None,
-    workers: opts.Workers = 1,
+    workers: opts.Workers = None,
     threads_per_worker: opts.Threads = None,
+    engine: opts.EngineName = "local",
+    address: opts.Address = None,
     out: Annotated[Path | None, Option(metavar="DIR", help="where to write", show_default="studies/DATASET")] = None,
     retry_failed: opts.RetryFailed = False,
     log: opts.Log = None,
@@ -82,7 +84,7 @@ def compare(
     """
     from graphshift.core.progress import error_console
     from graphshift.report.study_report import write_report
-    from graphshift.studies import Plan, rule_names, run_study
+    from graphshift.studies import Engine, Plan, rule_names, run_study
 
     common: dict[str, Any] = {}
     options: dict[str, Any] = {}
@@ -100,7 +102,7 @@ def compare(
     plan = Plan(dataset, arms, range(seeds), options, drawn, trials=tune, repeats=repeats, resample=True, **scored)
     folder = out or Path("studies") / plan.title
     how: dict[str, Any] = {"workers": workers, "threads": threads_per_worker, "retry_failed": retry_failed}
-    how["log"] = log or ()
+    how |= {"log": log or (), "engine": Engine(engine, address)}
     with resumable() as command:
         study = run_study(plan, folder, force=force, progress=True, command=command, **how)
     with error_console().status("writing tables, figures and the page …"):

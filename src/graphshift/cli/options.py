@@ -24,7 +24,13 @@ Options = Annotated[
 DataDir = Annotated[Path | None, Option(metavar="DIR", help="where the raw files of datasets are", show_default=False)]
 Json = Annotated[bool, Option("--json", help="print JSON instead of a table")]
 Force = Annotated[bool, Option("--force", help="replace what is there")]
-Workers = Annotated[int, Option(metavar="N", help="fits at the same time", min=1)]
+AS_MANY = "1, or as many as a cluster has room for"
+Workers = Annotated[int | None, Option(metavar="N", help="fits at the same time", min=1, show_default=AS_MANY)]
+EngineName = Annotated[str, Option("--engine", metavar="local|ray", help="where fits run: here, or on a Ray cluster")]
+Address = Annotated[
+    str | None,
+    Option(metavar="HOST:PORT", help="of the Ray cluster", show_default="RAY_ADDRESS, or one on this machine"),
+]
 Threads = Annotated[
     int | None,
     Option(metavar="N", min=1, help="threads of each worker", show_default="OMP_NUM_THREADS, or cores / workers"),

@@ -13,7 +13,18 @@ from typer import Option
 
 from graphshift.cli.compare import resumable, toml_study
 from graphshift.cli.flags import flags
-from graphshift.cli.options import DataDir, Dataset, Force, Json, Options, Threads, Workers, dataset_options
+from graphshift.cli.options import (
+    Address,
+    DataDir,
+    Dataset,
+    EngineName,
+    Force,
+    Json,
+    Options,
+    Threads,
+    Workers,
+    dataset_options,
+)
 
 if TYPE_CHECKING:
     from graphshift.studies.recommending import Recommendation
@@ -31,8 +42,10 @@ def recommend(
     ] = False,
     option: Options = None,
     data_dir: DataDir = None,
-    workers: Workers = 1,
+    workers: Workers = None,
     threads_per_worker: Threads = None,
+    engine: EngineName = "local",
+    address: Address = None,
     out: Annotated[Path | None, Option(metavar="DIR", help="where to write", show_default="recommend/DATASET")] = None,
     force: Force = False,
     json_: Json = False,
@@ -44,6 +57,7 @@ def recommend(
     from graphshift.core.storage import write_json
     from graphshift.report.study_recommendation import recommendation_blocks
     from graphshift.report.study_report import write_report
+    from graphshift.studies import Engine
     from graphshift.studies.budget import seconds_of
     from graphshift.studies.candidates import unused_by_all_arms
     from graphshift.studies.recommending import recommend_on
@@ -61,6 +75,7 @@ def recommend(
     folder = out or Path("recommend") / str(options.get("name") or dataset)
     asked: dict[str, Any] = {"budget": seconds, "common": common, "misleading_edges": misleading_edges}
     how: dict[str, Any] = {"workers": workers, "threads": threads_per_worker, "force": force, "progress": True}
+    how["engine"] = Engine(engine, address)
     with resumable() as command:
         found = recommend_on(dataset, options, folder=folder, command=command, **asked, **how)
     lines = {name: fit_command(given, one.settings, option, data_dir) for name, one in found.answers.items()}

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from graphshift.cli.options import DataDir, Force, RetryFailed, Threads
+from graphshift.cli.options import AS_MANY, Address, DataDir, EngineName, Force, RetryFailed, Threads
 
 
 def reproduce(
@@ -21,8 +21,12 @@ def reproduce(
     trials: Annotated[
         int | None, Option(metavar="N", min=1, help="tuning trials of each arm, where it is tuned")
     ] = None,
-    workers: Annotated[int, Option(metavar="N", min=0, help="fits at the same time")] = 1,
+    workers: Annotated[
+        int | None, Option(metavar="N", min=0, help="fits at the same time", show_default=AS_MANY)
+    ] = None,
     threads_per_worker: Threads = None,
+    engine: EngineName = "local",
+    address: Address = None,
     out: Annotated[Path, Option(metavar="DIR", help="folder of the studies and items")] = Path("reproduction"),
     show: Annotated[bool, Option("--show", help="run nothing; show what the folder has")] = False,
     data_dir: DataDir = None,
@@ -34,10 +38,12 @@ def reproduce(
     The same command continues where it stopped. An item whose data are not on this machine is skipped with a note.
     """
     from graphshift.lab.reproduce.run import Request, list_items, run_items
+    from graphshift.studies import Engine
 
     if item == "list":
         list_items(data_dir)
         return
     size: dict[str, Any] = {"settings": settings, "seeds": seeds, "data_seeds": data_seeds, "trials": trials}
     how: dict[str, Any] = {"workers": workers, "threads": threads_per_worker, "data_dir": data_dir, "force": force}
+    how["engine"] = Engine(engine, address)
     run_items(item, Request(out, quick=quick, show=show, retry_failed=retry_failed, **size, **how))

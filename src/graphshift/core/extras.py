@@ -10,6 +10,7 @@ EXTRAS = {
     "optuna": "tune",
     "pyarrow": "parquet",
     "pymetis": "partition",
+    "ray": "ray",
     "lightning": "lightning",
     "tensorboard": "tensorboard",
     "mlflow": "mlflow",

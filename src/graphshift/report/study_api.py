@@ -20,6 +20,7 @@ from graphshift.report.study_words import summary_paragraph
 from graphshift.report.tables import print_table
 from graphshift.studies import Plan, Study, Summary, crossed_arms, run_study
 from graphshift.studies.budget import seconds_of
+from graphshift.studies.engines import LOCAL, Engine
 from graphshift.studies.recommending import Recommendation, recommend_on
 
 #: What is compared if nobody says: the paper's method, its baseline, and models without a GNN.
@@ -93,6 +94,7 @@ def compare(
     out: str | Path | None = None,
     workers: int = 0,
     threads: int | None = None,
+    engine: Engine = LOCAL,
     force: bool = False,
     progress: bool = False,
     log: Sequence[str] = (),
@@ -116,8 +118,9 @@ def compare(
         in_domain: also cross-validate ERM on the labels of each test graph.
         ensemble: also score so many models that differ in their seed, averaged; 1 for none.
         out: a folder for tables, figures, the page and every result; a study that is there is resumed. None: memory.
-        workers: processes that fit at the same time; 0 fits in this one.
+        workers: processes that fit at the same time; 0 fits in this one. On a cluster 0: as many as there is room for.
         threads: of each; None takes ``OMP_NUM_THREADS``, or shares the cores among the workers.
+        engine: where fits run: ``gs.Engine("ray", address="HOST:6379")`` for a Ray cluster.
         force: replace the study in ``out``.
         progress: show how far it is on standard error.
         log: experiment trackers that every fit is logged to, as ``"mlflow:sqlite:///mlflow.db"``.
@@ -127,7 +130,8 @@ def compare(
     scored: dict[str, Any] = {"selections": selections, "adapt": adapt, "in_domain": in_domain, "ensemble": ensemble}
     plan = Plan(data, arms, final, options or {}, trials=trials, resample=True, **scored)  # type: ignore[arg-type]
     folder = None if out is None else Path(out)
-    study = run_study(plan, folder, workers=workers, threads=threads, force=force, progress=progress, log=log)
+    how: dict[str, Any] = {"workers": workers, "threads": threads, "engine": engine, "force": force}
+    study = run_study(plan, folder, progress=progress, log=log, **how)
     if folder is not None:
         write_report(study, folder)
     return Comparison(study, folder)
@@ -143,6 +147,7 @@ def recommend(
     out: str | Path | None = None,
     workers: int = 0,
     threads: int | None = None,
+    engine: Engine = LOCAL,
     force: bool = False,
     progress: bool = False,
 ) -> Recommendation:
@@ -156,10 +161,11 @@ def recommend(
         settings: hyper-parameters that all candidates share.
         misleading_edges: also answer for graphs whose edges may become misleading.
         out: a folder for the study, its page and ``recommendation.json``. None: memory.
-        options, workers, threads, force, progress: as in :func:`compare`.
+        options, workers, threads, engine, force, progress: as in :func:`compare`.
     """
     folder = None if out is None else Path(out)
     how: dict[str, Any] = {"workers": workers, "threads": threads, "force": force, "progress": progress}
+    how["engine"] = engine
     asked: dict[str, Any] = {"common": settings, "misleading_edges": misleading_edges}
     found = recommend_on(data, options, budget=seconds_of(budget), folder=folder, **asked, **how)
     if folder is not None:

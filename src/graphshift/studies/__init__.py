@@ -4,6 +4,7 @@ Every arm is tuned with the same number of trials on validation data, run with t
 ERM in pairs. What is done is kept in a ledger, so a study survives being stopped or killed.
 """
 
+from graphshift.studies.engines import Engine
 from graphshift.studies.plan import NOT_ALLOWED, Arm, Plan, rule_names
 from graphshift.studies.records import Record, Row, rows_of
 from graphshift.studies.running import Study, run_study

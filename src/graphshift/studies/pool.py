@@ -1,4 +1,8 @@
-"""The worker processes of a study: starts them, gives them jobs, collects records, replaces those that died."""
+"""The worker processes of a study: starts them, gives them jobs, collects records, replaces those that died.
+
+Of the executors that others maintain, ``concurrent.futures`` and loky give up all jobs that run or wait when one worker
+is killed (docs/scale.md has the test). Here that costs the one job that it had.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +48,15 @@ def default_threads(workers: int) -> int:
     return max(1, cores() // max(workers, 1))
 
 
+def plain_data(data: ShiftDataset) -> ShiftDataset:
+    """Data without the facts that no fit needs: what workers are given."""
+    return replace(data, facts={name: fact for name, fact in data.facts.items() if name == "spurious_columns"})
+
+
 def hand_over(data: ShiftDataset, path: Path) -> None:
     """Writes data in memory for the workers of this very study, which read them with ``pickle``."""
-    plain = replace(data, facts={name: fact for name, fact in data.facts.items() if name == "spurious_columns"})
     with path.open("wb") as file:
-        pickle.dump(plain, file, protocol=pickle.HIGHEST_PROTOCOL)
+        pickle.dump(plain_data(data), file, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 class _Worker:

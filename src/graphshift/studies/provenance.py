@@ -17,7 +17,7 @@ from graphshift.studies.pool import cores
 _PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "optuna")
 
 
-def session(command: Sequence[str], workers: int, threads: int) -> dict[str, Any]:
+def session(command: Sequence[str], workers: int, threads: int, engine: str = "local") -> dict[str, Any]:
     """One session of a study; the command has no words where it was started from Python."""
     versions = {"graphshift": __version__, "python": platform.python_version()}
     return {
@@ -25,6 +25,7 @@ def session(command: Sequence[str], workers: int, threads: int) -> dict[str, Any
         "command": public_command(command),
         "workers": workers,
         "threads_per_worker": threads,
+        **({} if engine == "local" else {"engine": engine}),
         "versions": versions | {package: _version(package) for package in _PACKAGES},
         "git": _git(),
         "hardware": _hardware(),

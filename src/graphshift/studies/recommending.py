@@ -25,10 +25,10 @@ from graphshift.studies.blending import NETWORKS, TABLES, blend_plan, chosen_set
 from graphshift.studies.budget import Size, Sizing, fitted_to, time_left, timed
 from graphshift.studies.candidates import ADAPTATIONS, candidates, is_needed
 from graphshift.studies.choosing import Candidate, chosen, ranked, rule_of
+from graphshift.studies.engines import LOCAL, Engine
 from graphshift.studies.folder import BLEND
 from graphshift.studies.notes import PlanNote, RecommendationNote
 from graphshift.studies.plan import Plan
-from graphshift.studies.pool import default_threads
 from graphshift.studies.progress import duration
 from graphshift.studies.reasons import notes_on, paragraph, reason_of
 from graphshift.studies.resolved import ResolvedPlan, load_data, resolve
@@ -144,8 +144,9 @@ def recommend_on(
     *,
     budget: float,
     folder: Path | None = None,
-    workers: int = 1,
+    workers: int | None = 1,
     threads: int | None = None,
+    engine: Engine = LOCAL,
     common: Mapping[str, Any] | None = None,
     misleading_edges: bool = False,
     force: bool = False,
@@ -160,12 +161,13 @@ def recommend_on(
         budget: seconds.
         folder: where the study and ``recommendation.json`` go; a comparison that is there is resumed with its own size.
             None keeps all in memory.
-        workers, threads, force, progress, command: as in :func:`~graphshift.studies.running.run_study`.
+        workers, threads, engine, force, progress, command: as in :func:`~graphshift.studies.running.run_study`.
         common: settings that all candidates share, as in :func:`~graphshift.studies.candidates.candidates`.
         misleading_edges: also answer for graphs whose edges may become misleading.
     """
     start = time.monotonic()
-    threads = threads or default_threads(workers)
+    threads = threads or engine.threads(workers)
+    workers = engine.count(workers, threads)
     with computing_with(threads):
         data = dataset if isinstance(dataset, ShiftDataset) else load_data(dataset, options or {}, None)
         reading = 0.0 if isinstance(dataset, ShiftDataset) else time.monotonic() - start
@@ -182,7 +184,7 @@ def recommend_on(
                 raise GraphshiftError(f"no candidate could be fitted; the first: {next(iter(slow.values()))}")
             last = max(cost.once(epochs) for cost in costs.values()) if data.target else 0.0
             left = time_left(budget, time.monotonic() - start + last, reading, workers, starts=2)
-            how: dict[str, Any] = {"budget": budget, "workers": max(workers, 1), "rules": len(rules)}
+            how: dict[str, Any] = {"workers": max(workers, 1), "rules": len(rules)}
             how["environments"] = len(checked.left_out)
             how["blended"] = [[a.name for a in checked.arms if a.settings["method"] in g] for g in (TABLES, NETWORKS)]
             sizing = fitted_to(costs, needed, epochs, left, **how)
@@ -191,6 +193,7 @@ def recommend_on(
     if progress:
         print(_said(sizing, checked, budget), file=sys.stderr)
     how_run: dict[str, Any] = {"workers": workers, "threads": threads, "force": force, "progress": progress}
+    how_run["engine"] = engine
     study = run_study(plan, folder, command=command, **how_run)
     blend, skipped = None, dict(checked.skipped)
     further = blend_plan(study)

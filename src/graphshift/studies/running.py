@@ -13,17 +13,17 @@ import torch
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.html import html_table
-from graphshift.core.ledger import Ledger
 from graphshift.core.parsing import checked_note
 from graphshift.core.progress import error_console
 from graphshift.core.storage import read_json, write_json
 from graphshift.data.dataset import ShiftDataset
+from graphshift.studies.engines import LOCAL, Engine
 from graphshift.studies.folder import open_folder, plan_json, study_folder
 from graphshift.studies.job_runner import JobRunner, Log, failed
 from graphshift.studies.jobs import Job, Schedule
+from graphshift.studies.ledger import Ledger
 from graphshift.studies.notes import Provenance
 from graphshift.studies.plan import Plan
-from graphshift.studies.pool import Pool, default_threads
 from graphshift.studies.progress import ProgressDisplay, StudyProgress, progress_display, seconds_left
 from graphshift.studies.provenance import session
 from graphshift.studies.records import Record, Row, rows_of
@@ -76,8 +76,9 @@ def run_study(
     plan: Plan,
     folder: Path | str | None = None,
     *,
-    workers: int = 1,
+    workers: int | None = 1,
     threads: int | None = None,
+    engine: Engine = LOCAL,
     force: bool = False,
     retry_failed: bool = False,
     progress: bool = False,
@@ -94,8 +95,11 @@ def run_study(
         plan: what to do.
         folder: where ``plan.json``, ``results.jsonl``, ``provenance.json`` and ``summary.json`` go; one that holds
             this plan is resumed, one that holds another is refused. None keeps all in memory.
-        workers: processes that fit at the same time; 0 fits in this process.
-        threads: that each computes with; None takes ``OMP_NUM_THREADS``, or shares the cores among the workers.
+        workers: fits at the same time; 0 fits in this process. None: one, or as many as a cluster has room for (there 0
+            means the same).
+        threads: that each computes with; None takes ``OMP_NUM_THREADS``, or shares the cores among the workers, and
+            takes one on a cluster.
+        engine: where fits run: on this machine, or on a Ray cluster.
         force: replace the study in the folder.
         retry_failed: run those fits again that failed in an earlier session.
         progress: show how far it is on standard error.
@@ -104,12 +108,13 @@ def run_study(
         log: experiment trackers that every fit is logged to, each ``NAME`` or ``NAME:PLACE``
             (:mod:`graphshift.training.loggers`). One that fails later does not end the study.
     """
-    if not 0 <= workers <= _MOST or (threads is not None and not 1 <= threads <= _MOST):
+    if not 0 <= (workers or 0) <= _MOST or (threads is not None and not 1 <= threads <= _MOST):
         expected = f"expected 0 to {_MOST}, and 1 to {_MOST}"
         raise GraphshiftError(f"workers is {workers}, threads is {threads}; {expected}.")
     check_data_seeds(plan)
     check_log(log, group=plan.title)
-    threads = threads or default_threads(workers)
+    threads = threads or engine.threads(workers)
+    count = engine.count(workers, threads)
     with computing_with(threads):
         with error_console().status(f"{plan.title}: reading …") if progress else nullcontext():
             data = data_of(plan, plan.draws[0][0])
@@ -121,13 +126,13 @@ def run_study(
             ledger = Ledger(Record, owned.path / "results.jsonl" if owned else None)
             if retry_failed:
                 ledger.forget_failed()
-            current = Session(schedule, ledger, workers, threads, report, log)
+            current = Session(schedule, ledger, count, threads, report, log, engine)
             sessions = _sessions(owned.path / "provenance.json" if owned else None)
             if current.waiting():
-                sessions.append(session(command, workers, threads))
+                sessions.append(session(command, count, threads, engine.name))
                 if owned:
                     write_json(owned.path / "provenance.json", {"sessions": sessions})
-                first = data if workers == 0 else None
+                first = data if count == 0 else None
                 del data  # the workers have their own
                 current.run(progress, first)
             records = [ledger.records[job.id] for job in schedule.jobs(ledger.records)]
@@ -148,7 +153,9 @@ class Session:
         threads: int,
         report: Report | None,
         log: Sequence[str] = (),
+        engine: Engine = LOCAL,
     ) -> None:
+        self.engine = engine
         self.plan, self.schedule, self.ledger = schedule.plan, schedule, ledger
         self.workers, self.threads, self.report = workers, threads, report
         self.log = Log(self.plan.title, list(log))
@@ -194,7 +201,8 @@ class Session:
 
     def _run_in_workers(self, display: ProgressDisplay | None) -> None:
         plan = self.plan
-        with Pool(self.workers, self.threads, plan.dataset, plan.options, plan.data, log=self.log) as pool:
+        workers = self.engine.workers(self.workers, self.threads, plan.dataset, plan.options, plan.data, self.log)
+        with workers as pool:
             while (waiting := self.waiting(pool.running())) or pool.running():
                 for job in waiting[: pool.idle(len(waiting))]:
                     pool.start(job)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -37,6 +38,15 @@ class Bench:
     def time(self, *jobs: Callable[[], object]) -> list[float]:
         """The median seconds of each job, in turns."""
         return in_turns(jobs, rounds=self.sizes.rounds, least=self.sizes.least, budget=self.sizes.budget)
+
+    def time_once(self, *jobs: Callable[[], object]) -> list[float]:
+        """The seconds of jobs that are too long, or change too much, to be repeated."""
+        found = []
+        for job in jobs:
+            started = time.perf_counter()
+            job()
+            found.append(time.perf_counter() - started)
+        return found
 
     def measured(
         self,

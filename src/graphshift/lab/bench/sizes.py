@@ -18,6 +18,7 @@ class Sizes:
         epochs: real steps before a policy counts as grown.
         exponent: nodes through which the exponent is fitted.
         million: nodes of the graph whose peak memory is measured, and ``million_steps`` on it.
+        batched: nodes of the graphs that are trained on in parts.
         policy_epochs: steps after which the policies' memory on Twitch is counted.
         dense: nodes of the graph on which a dense explorer is tried, and ``dense_steps`` before ours is timed.
         pyg: nodes of the planted graph on which PyG's GCN is timed.
@@ -35,6 +36,7 @@ class Sizes:
     exponent: tuple[int, ...] = (10_000, 30_000, 100_000, 300_000, 1_000_000)
     million: int = 1_000_000
     million_steps: int = 20
+    batched: tuple[int, ...] = (100_000, 300_000, 1_000_000)
     policy_epochs: int = 200
     dense: int = 8_000
     dense_steps: int = 20
@@ -71,6 +73,7 @@ SIZES: dict[str, Sizes] = {
         exponent=(1_000, 4_000, 16_000),
         million=20_000,
         million_steps=3,
+        batched=(10_000, 20_000),
         policy_epochs=20,
         dense=1_000,
         dense_steps=5,

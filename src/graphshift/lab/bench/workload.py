@@ -6,13 +6,17 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
+from torch_geometric.data import Data
 
 from graphshift.backbones import BACKBONES, Backbone
 from graphshift.core.randomness import isolated
 from graphshift.data.environment import Environment
+from graphshift.data.tasks import Task
 from graphshift.datasets import load
 from graphshift.explorers import EXPLORERS, Explorer, Random
+from graphshift.graph.graph import Graph
 from graphshift.lab.bench.dense import DenseReinforce
 from graphshift.methods import EERM, ERM, EERMMethod, ERMMethod, Method
 
@@ -41,6 +45,27 @@ def planted_environment(nodes: int, *, degree: int = 10, features: int = 64) -> 
         environments=3,
     )
     return data.train[0]
+
+
+def community_environment(nodes: int, *, degree: int = 10, features: int = 64, size: int = 1_000) -> Environment:
+    """A graph that can be divided: nodes in communities of ``size``, of whose edges every tenth leads anywhere.
+
+    Communities have consecutive numbers before all nodes are renumbered at random. Labels are noisy signs of features.
+    """
+    generator = np.random.default_rng(0)
+    edges = nodes * degree // 2
+    first = generator.integers(0, nodes, edges)
+    inside = np.minimum(first // size * size + generator.integers(0, size, edges), nodes - 1)
+    second = np.where(generator.random(edges) < 0.1, generator.integers(0, nodes, edges), inside)
+    number = generator.permutation(nodes)
+    low, high = np.minimum(number[first], number[second]), np.maximum(number[first], number[second])
+    keys = np.unique((low * nodes + high)[low != high])
+    both = torch.from_numpy(np.sort(np.concatenate([keys, keys % nodes * nodes + keys // nodes])))
+    x = torch.from_numpy(generator.standard_normal((nodes, features), dtype=np.float32))
+    y = (x[:, :4].sum(dim=1) + torch.from_numpy(generator.standard_normal(nodes, dtype=np.float32)) > 0).long()
+    no_edges = torch.empty(2, 0, dtype=torch.int64)
+    made = Environment("train", Data(x=x, edge_index=no_edges, y=y), Task("binary", 2))
+    return made.replace(graph=Graph.from_keys(nodes, both, undirected=True))
 
 
 def new_backbone(environment: Environment, name: str = "gcn") -> Backbone:

@@ -11,7 +11,6 @@ from statistics import fmean
 from typing import Any
 
 from graphshift.core.errors import GraphshiftWarning
-from graphshift.core.ledger import Ledger
 from graphshift.core.storage import read_json
 from graphshift.datasets import DATASETS
 from graphshift.datasets.reading.files import data_directory
@@ -19,6 +18,8 @@ from graphshift.lab.paper.experiments import EXPERIMENTS, Experiment
 from graphshift.lab.paper.items import Item
 from graphshift.lab.paper.settings import Size, plan_of
 from graphshift.studies import Record, Row, Summary, rows_of, run_study
+from graphshift.studies.engines import LOCAL, Engine
+from graphshift.studies.ledger import Ledger
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,9 @@ def run_experiment(
     size: Size,
     *,
     data_dir: Path | None = None,
-    workers: int = 1,
+    workers: int | None = 1,
     threads: int | None = None,
+    engine: Engine = LOCAL,
     force: bool = False,
     retry_failed: bool = False,
     progress: bool = True,
@@ -109,7 +111,8 @@ def run_experiment(
     Args:
         experiment, setting, size, data_dir: what :func:`plan_of` takes.
         folder: the study's folder will be ``folder/EXPERIMENT/SETTING``.
-        workers, threads, force, retry_failed, progress, command: what :func:`~graphshift.studies.run_study` takes.
+        workers, threads, engine, force, retry_failed, progress, command: what
+            :func:`~graphshift.studies.run_study` takes.
         report: called with the study and its folder.
     """
     place = folder / experiment.name / setting
@@ -119,6 +122,7 @@ def run_experiment(
             place,
             workers=workers,
             threads=threads,
+            engine=engine,
             force=force,
             retry_failed=retry_failed,
             progress=progress,

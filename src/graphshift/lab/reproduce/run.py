@@ -23,6 +23,7 @@ from graphshift.lab.theory.running import run_theory, shown_theory
 from graphshift.report import study_report
 from graphshift.report.study_tables import StudyTable
 from graphshift.report.tables import print_table
+from graphshift.studies.engines import LOCAL, Engine
 from graphshift.training.loop import Interrupted
 
 _EXPLORER_STEPS = 200
@@ -39,7 +40,7 @@ class Request:
         quick: small, in a folder ``quick`` of its own.
         show: run nothing, show what the folder has.
         data_dir: where the raw files of datasets are.
-        workers, threads, retry_failed, force: what :func:`graphshift.studies.run_study` takes.
+        workers, threads, engine, retry_failed, force: what :func:`graphshift.studies.run_study` takes.
     """
 
     out: Path
@@ -50,8 +51,9 @@ class Request:
     quick: bool = False
     show: bool = False
     data_dir: Path | None = None
-    workers: int = 1
+    workers: int | None = 1
     threads: int | None = None
+    engine: Engine = LOCAL
     retry_failed: bool = False
     force: bool = False
 
@@ -167,6 +169,7 @@ def _studies(item: Item, request: Request, chosen: list[str] | None) -> list[Stu
                     data_dir=request.data_dir,
                     workers=request.workers,
                     threads=request.threads,
+                    engine=request.engine,
                     force=request.force,
                     retry_failed=request.retry_failed,
                     command=_command(),
