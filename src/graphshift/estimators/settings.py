@@ -21,8 +21,9 @@ def short_names() -> dict[str, str]:
 
 
 def methods_with(name: str) -> list[str]:
-    """The methods that have a hyper-parameter."""
-    return [method for method, estimator in METHODS.items() if name in hparams_of(estimator)]
+    """The methods that have a hyper-parameter; those with a backbone of their own, which narrows values, come last."""
+    found = [method for method, estimator in METHODS.items() if name in hparams_of(estimator)]
+    return sorted(found, key=lambda method: METHODS[method].own_backbone is not None)
 
 
 def has_setting(name: str, settings: Mapping[str, Any]) -> bool:
