@@ -38,6 +38,7 @@ MODELS: dict[str, gs.Estimator] = {
     "eerm-lean": gs.EERM(dropout=0.3, low_memory=True, credit="difference", explorer_weight_decay=0.1, **EERM),
     "groupdro": gs.GroupDRO(group_lr=1.0, **SMALL),  # its weights go on
     "dann": gs.DANN(dropout=0.5, **SMALL),  # so does its discriminator
+    "dann-target": gs.DANN(dropout=0.5, target="tests", **SMALL),
     "mixup": gs.Mixup(**SMALL),
     "canet": gs.CaNet(**SMALL),
     "eerm-own": gs.EERM(OwnModule(24, 4, dropout=0.3), explorer="random", selection="id_val", **EERM),
@@ -64,7 +65,7 @@ def fit(
     model: gs.Estimator, run: Run | None = None, progress: bool = False
 ) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]], int]:
     data = gs.load("planted", nodes=60)
-    fitted = model.fit(data.train, data.val, run=run, progress=progress)
+    fitted = model.fit(data.train, data.val, data.tests, run=run, progress=progress)
     return fitted.backbone_.state_dict(), without_seconds(fitted.history_), fitted.best_epoch_
 
 

@@ -37,6 +37,8 @@ class Backbone(nn.Module):
     uses_edge_features: bool = False
     #: Compute some layers again in the backward pass instead of keeping them. Set by EERM's low-memory mode.
     save_memory = False
+    #: Whether the graph that is passed in training is an unlabelled target. Set by :meth:`Method.represented`.
+    at_target = False
 
     @abstractmethod
     def stem(self, x: Tensor | Sparse) -> Tensor:

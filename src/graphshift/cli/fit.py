@@ -171,6 +171,8 @@ def _show(result: dict[str, Any], folder: Path) -> None:
     print_table(title, columns, [row[: len(columns)] for row in rows], note=note)
     for name, found in result.get("target", {}).items():
         print(f"target {name}: {_outlook(found)}; in {folder / 'predictions.csv'}")
+    if seen := result.get("trained_with"):
+        print(f"trained with unlabelled graphs too: {', '.join(seen)}. A method without them has not seen as much.")
     for text in result.get("warnings", ()):  # of an earlier version there are none
         print(f"note: {text}")
     print(f"written to {folder}")

@@ -224,6 +224,10 @@ class Environment:
             copy.ids = None
         return copy
 
+    def unlabelled(self) -> Environment:
+        """A copy without anything that tells labels: neither its own nor those that are known at prediction."""
+        return self.replace(y=None, known_y=None)
+
     def without(self, columns: Sequence[int]) -> Environment:
         """A copy whose features are zero in some columns: it shows how much a model depends on them."""
         gone = torch.zeros(self.num_features, dtype=torch.bool, device=self.mask.device)

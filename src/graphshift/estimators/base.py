@@ -60,6 +60,7 @@ class _Fitted:
     task_: Task
     n_features_in_: int
     n_edge_features_: int = 0
+    target_: Sequence[str] = ()
     settings_: dict[str, Any]
     best_epoch_: int
     best_score_: float | None
@@ -86,6 +87,7 @@ class Asked:
     batches: Batches
     callbacks: Sequence[Callback]
     calibrating: Sequence[Environment]  #: labelled graphs, not trained on, that say how sure the model may be
+    target: Sequence[Environment] = ()  #: graphs without labels that training may see
 
 
 @dataclass(eq=False, repr=False)
@@ -101,6 +103,8 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
     Attributes:
         uses_backbone: whether the method trains a GNN; without one it has no epochs either.
         own_backbone: the one backbone that it is written for, if it is.
+        uses_target: whether its training can see unlabelled graphs (``estimators.target``).
+        target_: the names of those that it saw.
         task_: what it predicts.
         settings_: every hyper-parameter of the fit by name, the dataset's defaults included.
         n_features_in_, n_edge_features_: the features of a node, and those of an edge that the model uses.
@@ -117,6 +121,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
 
     uses_backbone: ClassVar[bool] = False
     own_backbone: ClassVar[str | None] = None
+    uses_target: ClassVar[bool] = False
 
     _: KW_ONLY
     selection: str = hparam("val", registry="selection", help="rule that chooses the epoch")
@@ -203,8 +208,9 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
                 training graph or several: :class:`~graphshift.data.environment.Environment` or PyG ``Data``.
             val: validation graphs, for selection ``"val"``.
             tests: test graphs, for selection ``"oracle"`` only; every other rule never looks at them.
-            target: unlabelled graphs, for selection ``"target"``. Labels that they have are not looked at. None takes
-                the role ``target`` of a ShiftDataset; ``"tests"`` takes its tests without their labels.
+            target: unlabelled graphs, for selection ``"target"`` and for methods that train with them
+                (``uses_target``). Labels that they have are removed. None takes the role ``target`` of a ShiftDataset;
+                ``"tests"``, here or as the method's setting ``target``, takes its tests without their labels.
             run: where to keep history and checkpoints; a checkpoint that is there is resumed.
             progress: show a progress bar.
             also: further rules, ``"val"``, ``"explored"``, ``"target"`` or ``"oracle"``, whose epochs of this training
@@ -214,16 +220,17 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         """
         defaults: Mapping[str, Any] = {}
         also = list(also)
-        facts = train.facts if isinstance(train, ShiftDataset) else {}
+        facts, own = (train.facts, False) if isinstance(train, ShiftDataset) else ({}, True)
         if isinstance(train, ShiftDataset):
             if val or tests:
                 raise GraphshiftError("fit: a ShiftDataset has its own val and tests; leave these arguments out.")
             data = train
             defaults, train, val, tests = data.defaults, data.train, data.val, data.tests
             target = data.target if target is None else target
+        chosen = self.resolved(defaults)
+        target = chosen.wanted_target(target)
         if isinstance(target, str):
             target = _named_target(target, tests)
-        chosen = self.resolved(defaults)
         if not any(SELECTIONS.find(name).uses_tests for name in (chosen.selection, *also)):
             tests = ()
         device = chosen._training_device()
@@ -233,6 +240,10 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
                 "torch.set_default_dtype(torch.float32) first."
             )
         roles = _roles(train, val, tests, target or (), chosen.seed)
+        seen = chosen.trained_with(roles.target)
+        if own and roles.target and not seen and not any(SELECTIONS[n].uses_target for n in (chosen.selection, *also)):
+            able = ", ".join(name for name, method in METHODS.items() if method.uses_target)
+            raise GraphshiftError(f"fit: method {self.method} does not train with the target; {able} can.")
         remarks = label_remarks(roles.train, roles.val, facts.get("class_names"))
         mention([*remarks, *chosen._edge_remarks(roles.train)], where="fit")
         others = {name: _shared_rule(name).prepare(roles, device)[1] for name in also}
@@ -242,6 +253,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         calibrating = selection.environments if chosen.selection == "id_val" else roles.val
         listeners = [*bars, *callbacks]
         how: dict[str, Any] = {"batches": batches, "callbacks": listeners, "calibrating": calibrating}
+        how["target"] = [e.to(device) for e in seen]
         for listener in listeners:
             listener.on_settings(chosen.settings())
         self.learn_and_keep(chosen, training, selection, Asked(also=others, run=run, **how))
@@ -261,6 +273,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         """
         result = self._learn(chosen, training, selection, asked)
         self.task_, self.n_features_in_ = training[0].task, training[0].num_features
+        self.target_ = [e.name for e in asked.target]
         self.settings_, self.best_epoch_, self.best_score_ = chosen.settings(), result.best.epoch, result.best.score
         self.history_, self.seconds_, self.also_ = result.history, result.seconds, result.also
         self.prior_ = _shares(training, self.task_)
@@ -272,6 +285,14 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         self, chosen: Self, training: Sequence[Environment], selection: Selection, asked: Asked
     ) -> TrainingResult:
         """Trains with the settings of ``chosen``, keeps the model in this estimator and says what came of it."""
+
+    def wanted_target(self, target: Graphs | str | None) -> Graphs | str | None:
+        """What is the target, by a setting of the method, where ``fit`` was given this."""
+        return target
+
+    def trained_with(self, target: Sequence[Environment]) -> Sequence[Environment]:
+        """Of the unlabelled target what training sees: nothing, but for methods that are made for it."""
+        return ()
 
     @abstractmethod
     def _plain_output(self, environment: Environment, parts: Sequence[str]) -> Tensor:
@@ -365,6 +386,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         note = {"format": FORMAT, "graphshift": __version__, "settings": self.settings_, **self._note()}
         note |= {"task": dataclasses.asdict(self.task_), "features": self.n_features_in_}
         note |= {"edge_features": self.n_edge_features_} if self.n_edge_features_ else {}
+        note |= {"target": list(self.target_)} if self.target_ else {}
         note |= {"best_epoch": self.best_epoch_, "best_score": self.best_score_, "seconds": self.seconds_}
         calibrations = {mode: found.to_json() for mode, found in self.calibrations_.items()}
         confidences = {mode: found.to_json() for mode, found in self.confidences_.items()}
@@ -471,7 +493,7 @@ def _roles(train: Graphs, val: Graphs, tests: Graphs, target: Graphs, seed: int)
         raise GraphshiftError("train: there is no training environment; at least one is needed.")
     task = training[0].task
     validation, testing = as_environments(val, task, "val"), as_environments(tests, task, "test")
-    unlabelled = [e.replace(y=None, further_y=None) for e in as_environments(target, task, "target", labelled=False)]
+    unlabelled = [e.unlabelled() for e in as_environments(target, task, "target", labelled=False)]
     names = {e.name for e in testing}  # the tests may be the target
     check_together(training, [*validation, *testing], [e for e in unlabelled if e.name not in names], where="fit")
     return Roles(training, validation, testing, seed, unlabelled)

@@ -172,9 +172,10 @@ class GNNEstimator(_FittedGNN, Estimator):
             widths = (training[0].num_features, training[0].task, training[0].num_edge_features)
             backbone = chosen.new_backbone(*widths).to(device)
             method = chosen.make_method(backbone)
+            method.target = asked.target
             identity = chosen.settings()
             if asked.run is not None:  # a run of other settings or other data must not be resumed
-                identity["data"] = [e.fingerprint() for e in (*training, *selection.environments)]
+                identity["data"] = [e.fingerprint() for e in (*training, *selection.environments, *asked.target)]
                 identity |= {"also": list(asked.also)} if asked.also else {}
             stopping: dict[str, Any] = {"epochs": chosen.epochs, "patience": chosen.patience}
             batches = chosen.batches if asked.batches is full_batch else asked.batches

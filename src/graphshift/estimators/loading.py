@@ -53,7 +53,7 @@ def _load(folder: Path, backbone: nn.Module | None) -> Estimator:
     try:
         model = recorded_estimator(note["settings"], where=f"{folder / 'model.json'}: ")
         task, features = Task(**note["task"]), int(note["features"])
-        model.n_edge_features_ = int(note.get("edge_features", 0))
+        model.n_edge_features_, model.target_ = int(note.get("edge_features", 0)), note.get("target", ())
         model.best_epoch_, model.best_score_, model.seconds_ = (
             note[n] for n in ("best_epoch", "best_score", "seconds")
         )

@@ -61,6 +61,7 @@ class ModelNote(_Note):
     task: TaskNote
     features: int = Field(ge=1, le=2**31)
     edge_features: int = Field(0, ge=0, le=2**31)
+    target: list[str] = []
     best_epoch: int = Field(ge=0)
     best_score: float | None
     seconds: float = Field(ge=0)

@@ -95,6 +95,7 @@ def _finish(folder: Path, data: ShiftDataset, results: list[dict[str, Any]]) -> 
     write_predictions(ensemble, data, folder)
     seconds = sum(r["seconds"] for r in results)
     result = {name: results[0][name] for name in _SHARED} | {"seconds": seconds, "ensemble": len(results)}
+    result |= {"trained_with": seen} if (seen := results[0].get("trained_with")) else {}
     result |= mean_and_tests(ensemble, data)
     result["members"] = [{name: r[name] for name in ("seed", "best_epoch", "val", "tests")} for r in results]
     result |= {"peak_rss_mb": peak_rss_mb(), "warnings": warnings_about(result, data) + too_sure(result)}

@@ -60,6 +60,7 @@ def result_of(model: Estimator, data: ShiftDataset) -> dict[str, Any]:
     seconds = model.seconds_
     result = {"dataset": data.name, "method": model.method, "metric": data.task.metric, **chosen}
     result |= {"best_epoch": model.best_epoch_, "selection_score": model.best_score_, **mean_and_tests(model, data)}
+    result |= {"trained_with": list(model.target_)} if model.target_ else {}
     result["majority"] = {e.name: e.majority for e in data.tests if e.majority is not None}
     result |= {"seconds": seconds, "seconds_per_epoch": seconds_per_epoch(model), "peak_rss_mb": peak_rss_mb()}
     return result | {"version": __version__}

@@ -43,3 +43,4 @@ class ResultNote(_Note):
     estimated_mb: float | None = None
     ensemble: int | None = None
     members: list[_Member] | None = None
+    trained_with: list[str] = []

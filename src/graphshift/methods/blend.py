@@ -21,6 +21,7 @@ from graphshift.estimators.base import METHODS, Asked, Estimator
 from graphshift.estimators.confidence import Confidence
 from graphshift.estimators.direct import AsMethod
 from graphshift.estimators.gnn import GNNEstimator
+from graphshift.estimators.predictor import Graphs
 from graphshift.methods.members import checked_members, completed_members
 from graphshift.training.batches import full_batch
 from graphshift.training.callbacks import History, ProgressBar
@@ -140,6 +141,15 @@ class Blend(Estimator):
             if isinstance(member, GNNEstimator):
                 member.take(Choice(choice.epoch, choice.score, _own(choice.weights, i)))
             member.confidences_ = _confidences(choice.weights, i, _modes(member))
+
+    def wanted_target(self, target: Graphs | str | None) -> Graphs | str | None:
+        """What the first member wants that wants another than what was given."""
+        wanted = [member.wanted_target(target) for member in self.new_members()]
+        return next((one for one in wanted if one is not target), target)
+
+    def trained_with(self, target: Sequence[Environment]) -> Sequence[Environment]:
+        """What the members see."""
+        return next((seen for member in self.new_members() if (seen := member.trained_with(target))), ())
 
     @property
     def takes_edge_features(self) -> bool:
@@ -270,6 +280,7 @@ def _fit_member(
     bars = [ProgressBar(member.label)] if shown else []
     how: dict[str, Any] = {"run": run, "callbacks": bars, "calibrating": asked.calibrating}
     how["batches"] = asked.batches if member.uses_backbone else full_batch
+    how["target"] = [e.to(device) for e in member.trained_with(asked.target)]
     also = {name: moved(rule) for name, rule in asked.also.items()}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*it has no score by this rule", GraphshiftWarning)  # the blend says so

@@ -1,4 +1,4 @@
-"""CORAL (Sun and Saenko, 2016, *Deep CORAL*), between all groups and with their means, as DomainBed has it."""
+"""CORAL (Sun and Saenko, 2016, *Deep CORAL*), with means as DomainBed has it: source and target, or all groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from graphshift.estimators.base import METHODS
-from graphshift.methods.grouped import Group, PenalisedEstimator, PenalisedMethod
+from graphshift.estimators.target import TargetEstimator
+from graphshift.methods.grouped import Group, PenalisedEstimator, PenalisedMethod, pooled
 
 Moments = tuple[Tensor, Tensor]
 
@@ -27,22 +28,24 @@ def coral_distance(first: Moments, second: Moments) -> Tensor:
 
 
 class CORALMethod(PenalisedMethod):
-    """The mean risk and λ times the mean distance of all pairs of groups."""
+    """The mean risk and λ times the mean distance of all pairs of groups; with a target, of source and target."""
 
     def penalty_of(self, groups: Sequence[Group], risks: Tensor) -> Tensor:
         """The mean distance; a group of one node has no covariance and is left out of it."""
-        moments = [moments_of(g.representation) for g in groups if g.representation.shape[0] > 1]
+        moments = [moments_of(sample) for sample in pooled(groups) if sample.shape[0] > 1]
         pairs = [coral_distance(a, b) for a, b in combinations(moments, 2)]
         return torch.stack(pairs).mean() if pairs else risks.new_zeros(())
 
 
 @METHODS.register("coral", label="CORAL")
 @dataclass(eq=False, repr=False, kw_only=True)
-class CORAL(PenalisedEstimator):
-    """Deep CORAL: the mean risk of groups and λ times the mean distance of their representations.
+class CORAL(PenalisedEstimator, TargetEstimator):
+    """Deep CORAL: the mean risk and λ times the distance of representations, of source and target or of groups.
 
     Args:
+        target: as in :class:`~graphshift.estimators.target.TargetEstimator`; without one, groups are aligned.
         penalty, anneal, groups … seed: as in :class:`~graphshift.methods.grouped.PenalisedEstimator`.
     """
 
     method_class = CORALMethod
+    needs_target = False

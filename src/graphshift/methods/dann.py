@@ -14,7 +14,8 @@ from graphshift.backbones import Backbone
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.hparams import hparam
 from graphshift.estimators.base import METHODS
-from graphshift.methods.grouped import Group, GroupedEstimator, GroupedMethod
+from graphshift.estimators.target import TargetEstimator
+from graphshift.methods.grouped import Group, GroupedEstimator, GroupedMethod, labelled
 from graphshift.training.method import with_prefix
 
 _PREFIX = "discriminator."
@@ -38,7 +39,7 @@ def reversed_gradient(x: Tensor, weight: float) -> Tensor:
 
 
 class DANNMethod(GroupedMethod):
-    """A discriminator learns to tell groups apart by representations, which learn that it cannot."""
+    """A discriminator learns to tell groups, or source and target, apart by representations, which learn it cannot."""
 
     hparams: DANN
 
@@ -49,7 +50,7 @@ class DANNMethod(GroupedMethod):
 
     def objective(self, groups: Sequence[Group], progress: float) -> tuple[Tensor, dict[str, float]]:
         """R̄ and the discriminator's cross-entropy, whose gradient is reversed in the representations."""
-        risk = torch.stack([group.risk for group in groups]).mean()
+        risk = torch.stack([group.risk for group in labelled(groups)]).mean()
         hidden = torch.cat([group.representation for group in groups])
         if self.discriminator is None:
             self._make(hidden.shape[1], self.count, hidden.device)
@@ -60,7 +61,7 @@ class DANNMethod(GroupedMethod):
             )
         which = torch.repeat_interleave(
             torch.tensor([group.number for group in groups], device=hidden.device),
-            torch.tensor([group.labels.numel() for group in groups], device=hidden.device),
+            torch.tensor([group.output.shape[0] for group in groups], device=hidden.device),
         )
         logits = self.discriminator(reversed_gradient(hidden, self.hparams.penalty))
         told_apart = F.cross_entropy(logits, which)
@@ -90,16 +91,18 @@ class DANNMethod(GroupedMethod):
 
 @METHODS.register("dann", label="DANN")
 @dataclass(eq=False, repr=False, kw_only=True)
-class DANN(GroupedEstimator):
-    """Domain-adversarial training: representations that a discriminator cannot tell groups apart by.
+class DANN(GroupedEstimator, TargetEstimator):
+    """Domain-adversarial training: representations by which source and target, or groups, cannot be told apart.
 
     Args:
+        target: as in :class:`~graphshift.estimators.target.TargetEstimator`; without one, groups are compared.
         penalty: λ, the weight of the reversed gradient.
         groups, group_by: as in :class:`~graphshift.methods.grouped.GroupedEstimator`.
         backbone … seed: as in :class:`~graphshift.estimators.gnn.GNNEstimator`.
     """
 
     method_class = DANNMethod
+    needs_target = False
     penalty: float = hparam(
         1.0, ge=0, le=1e12, search=(0.01, 0.1, 1.0, 10.0), help="λ, the weight of the reversed gradient"
     )

@@ -29,7 +29,7 @@ class Group:
         task: what is predicted.
         output: ``[n, out_channels]``.
         representation: what the last layer was given, ``[n, width]``.
-        labels: ``[n]``.
+        labels: ``[n]``; empty in an unlabelled target.
     """
 
     number: int
@@ -44,8 +44,24 @@ class Group:
         return self.task.loss(self.output, self.labels)
 
 
+def labelled(groups: Sequence[Group]) -> list[Group]:
+    """The groups that have a risk."""
+    return [group for group in groups if group.labels.numel()]
+
+
+def pooled(groups: Sequence[Group]) -> list[Tensor]:
+    """The representations of groups with the same number together, ``[n, width]`` each."""
+    found: dict[int, list[Tensor]] = {}
+    for group in groups:
+        found.setdefault(group.number, []).append(group.representation)
+    return [torch.cat(parts) for parts in found.values()]
+
+
 class GroupedMethod(Method):
-    """A step on groups of nodes, which stand for environments (see :func:`~graphshift.methods.groups.divided`)."""
+    """A step on groups of nodes, which stand for environments (see :func:`~graphshift.methods.groups.divided`).
+
+    With a target there are two: all training nodes (0), and all nodes of the target (1).
+    """
 
     hparams: GroupedEstimator
 
@@ -58,10 +74,20 @@ class GroupedMethod(Method):
 
     def meet(self, environments: Sequence[Environment]) -> None:
         """Divides environments that are new into groups. Groups belong to the environment, not to its place."""
+<<<<<<< HEAD
         homes = [environment.home for environment in environments]
         new = [home for home in homes if home not in self._parts]
         if new:
             by = grouping(homes, self.hparams.group_by)
+=======
+        new = [environment for environment in environments if environment not in self._parts]
+        if self.target:
+            self.count = 2
+            for number, graphs in enumerate((new, self.target)):
+                self._parts.update({e: [(number, e.counted)] for e in graphs})
+        elif new:
+            by = grouping(environments, self.hparams.group_by)
+>>>>>>> 7862bc1 (Training with an unlabelled target: the seam, marked in every table; DANN and CORAL between source and target)
             for environment in new:
                 parts = parts_of(environment, by, self.hparams.groups)
                 self._parts[environment] = list(enumerate(parts, start=self.count))
@@ -75,15 +101,15 @@ class GroupedMethod(Method):
         """One forward pass of every graph, one step on the objective of all groups."""
         self.meet(environments)
         self.backbone.train()
-        groups = [group for environment in environments for group in self._passed(environment)]
+        groups = [group for environment in (*environments, *self.target) for group in self._passed(environment)]
         loss, numbers = self.objective(groups, progress)
         loss.backward()
         self.descend()
         return {"loss": float(loss.detach()), **numbers}
 
     def _passed(self, environment: Environment) -> list[Group]:
-        assert environment.y is not None  # training graphs have labels
         task, y = environment.task, environment.y
+<<<<<<< HEAD
         hidden, output = self.backbone.represent(self.backbone.stem(environment.x), environment.graph)
         parts = self._parts[environment.home] if environment.whole is None else self._in_batch(environment)
         return [Group(number, task, output[n], hidden[n], y[n]) for number, n in parts]
@@ -100,6 +126,12 @@ class GroupedMethod(Method):
         counted = batch.counted
         numbers = self._group_of[home][batch.rows[counted]]
         return [(int(number), counted[numbers == number]) for number in numbers.unique()]
+=======
+        none = environment.mask.new_empty(0, dtype=torch.int64)
+        hidden, output = self.represented(environment)
+        parts = self._parts[environment]
+        return [Group(number, task, output[n], hidden[n], none if y is None else y[n]) for number, n in parts]
+>>>>>>> 7862bc1 (Training with an unlabelled target: the seam, marked in every table; DANN and CORAL between source and target)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -134,7 +166,7 @@ class PenalisedMethod(GroupedMethod):
 
     def objective(self, groups: Sequence[Group], progress: float) -> tuple[Tensor, dict[str, float]]:
         """See :func:`penalised`."""
-        risks = torch.stack([group.risk for group in groups])
+        risks = torch.stack([group.risk for group in labelled(groups)])
         risk, penalty = risks.mean(), self.penalty_of(groups, risks)
         loss = penalised(risk, penalty, self.hparams.penalty if progress >= self.hparams.anneal else 0.0)
         return loss, {"risk": float(risk.detach()), "penalty": float(penalty.detach())}

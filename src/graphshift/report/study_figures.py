@@ -100,7 +100,7 @@ def _environments(summary: Summary, rows: Rows, rule: str) -> Figure:
         deviations = [style.scale * (entry.environments[name].std or 0.0) for name in tests]
         places = [j + style.beside(arm) for j in range(len(tests))]
         bars: dict[str, Any] = {"ms": 6, "capsize": 2.5, "elinewidth": 1.1, "linestyle": ""}
-        axes.errorbar(places, means, yerr=deviations, **look, **bars, label=arm)
+        axes.errorbar(places, means, yerr=deviations, **look, **bars, label=entry.marked)
     levels: list[tuple[Mapping[str, float], dict[str, Any]]] = []  # by test, and how the line looks
     for i, (backbone, limit) in enumerate(summary.limits.items()):
         means_of = {name: both.mean or 0.0 for name, both in limit.environments.items()}

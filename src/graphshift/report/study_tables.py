@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from graphshift.data.metrics import METRICS
+from graphshift.estimators.target import MARK, MEANING
 from graphshift.report.tables import print_table, show_score
 from graphshift.studies import NOT_ALLOWED, Difference, Summary
 from graphshift.studies.gap import Limit
@@ -53,7 +54,7 @@ def _scores(summary: Summary, rule: str) -> StudyTable:
     for arm in own:
         chosen_by = arm.val if arm.choosing is None else arm.choosing
         spreads = [show_spread(scores, metric) for scores in (chosen_by, arm.mean_test, arm.worst_test)]
-        row = [arm.arm, *spreads[: 1 + len(heads)], *show_difference(arm.difference.main, metric)]
+        row = [arm.marked, *spreads[: 1 + len(heads)], *show_difference(arm.difference.main, metric)]
         row += [arm.gap_closed.text if arm.gap_closed else "–"] if with_gap else []
         rows.append([*row, str(arm.failed)])
     methods = {arm.arm: arm.method for arm in own}
@@ -92,7 +93,7 @@ def _note(summary: Summary, arms: Sequence[ArmSummary]) -> str:
     note += f", not corrected for {len(others)} comparisons" if len(others) > 1 else ""
     members = max((arm.ensemble for arm in arms), default=1)
     note += f". × {members}: the mean of {members} models that differ in their seed" if members > 1 else ""
-    return note + "." + adapting_note(summary, arms)
+    return note + "." + adapting_note(summary, arms) + target_note(arms)
 
 
 def adapting_note(summary: Summary, arms: Sequence[ArmSummary]) -> str:
@@ -110,6 +111,11 @@ def adapting_note(summary: Summary, arms: Sequence[ArmSummary]) -> str:
     return f"{text} In {refused} of {graphs} cases the prior was left as it is, as unsafe{members}."
 
 
+def target_note(arms: Sequence[ArmSummary]) -> str:
+    """What the mark beside an arm's name means; nothing if none has it."""
+    return f" {MARK}: {MEANING}." if any(arm.trained_with for arm in arms) else ""
+
+
 def _side_by_side(summary: Summary) -> StudyTable:
     metric, rules, kinds = summary.metric, [entry.rule for entry in summary.selections], test_heads(summary)
     found = {(arm.arm, arm.selection): arm for arm in summary.arms}
@@ -120,15 +126,17 @@ def _side_by_side(summary: Summary) -> StudyTable:
         shown = [one for pair in both for one in pair[: len(kinds)]]
         if not summary.tests:
             shown = [None if arm is None else arm.choosing or arm.val for arm in own]
-        rows.append([name, *("–" if one is None else show_spread(one, metric) for one in shown)])
+        marked = next(arm.marked for arm in own if arm is not None)
+        rows.append([marked, *("–" if one is None else show_spread(one, metric) for one in shown)])
     heads = [f"{kind}, {rule_label(summary, rule)}" for rule in rules for kind in kinds or ["choosing score"]]
-    return StudyTable(f"{summary.dataset}: {METRICS.find(metric).title} by selection rule", ["arm", *heads], rows)
+    title = f"{summary.dataset}: {METRICS.find(metric).title} by selection rule"
+    return StudyTable(title, ["arm", *heads], rows, target_note(summary.arms).strip())
 
 
 def _environments(summary: Summary, rule: str) -> StudyTable:
     metric = summary.metric
     arms, tests = summary.of_rule(rule), summary.tests
-    rows = [[arm.arm, *(show_spread(arm.environments[name], metric) for name in tests)] for arm in arms]
+    rows = [[arm.marked, *(show_spread(arm.environments[name], metric) for name in tests)] for arm in arms]
     for backbone, limit in summary.limits.items():
         rows.append([f"in-domain limit, {backbone}", *show_limit(limit, summary)])
     if shows_majority(summary):
@@ -136,6 +144,7 @@ def _environments(summary: Summary, rule: str) -> StudyTable:
         rows.append(["share of the largest class (%)", *shares])
     note = "in-domain limit: ERM cross-validated on each test graph's own labels (5 folds)." if summary.limits else ""
     chosen = f"chosen by {rule_label(summary, rule)}"
+    note = (note + target_note(arms)).strip()
     title = f"{summary.dataset}: {METRICS.find(metric).title} by test environment, {chosen}"
     return StudyTable(title, ["arm", *summary.tests], rows, note)
 
@@ -158,7 +167,7 @@ def _chosen(summary: Summary) -> StudyTable:
             continue
         chosen = "every trial failed" if arm.chosen is None else show_settings(arm.chosen)
         score, trials = show_score(arm.chosen_score, summary.metric), f"{arm.chosen_trials or 0} of {arm.trials}"
-        rows.append([arm.arm, rule_label(summary, arm.selection), chosen, score, trials])
+        rows.append([arm.marked, rule_label(summary, arm.selection), chosen, score, trials])
     note = "score: mean of the rule's own scores over the trials of that setting."
     return StudyTable("chosen settings", ["arm", "rule", "chosen", "score", "its trials"], rows, note)
 
@@ -172,7 +181,7 @@ def _cost(summary: Summary) -> StudyTable:
         milliseconds = "–" if arm.seconds_per_epoch is None else f"{1000 * arm.seconds_per_epoch:.1f}"
         memory = "–" if arm.peak_rss_mb is None else f"{arm.peak_rss_mb:.0f}"
         seconds = "–" if arm.seconds is None else f"{arm.seconds:.1f}"
-        rows.append([arm.arm, milliseconds, seconds, memory, "–" if arm.variance is None else f"{arm.variance:.1e}"])
+        rows.append([arm.marked, milliseconds, seconds, memory, "–" if arm.variance is None else f"{arm.variance:.1e}"])
     columns = ["arm", "ms an epoch", "seconds a fit", "peak memory (MB)", "variance of risks"]
     note = f" ({NOT_ALLOWED})" if SELECTIONS[first].uses_tests else ""
     return StudyTable(f"cost of the runs chosen by {first}{note}", columns, rows)
@@ -261,7 +270,7 @@ def as_latex(summary: Summary) -> str:
 
 _TEX = {character: f"\\{character}" for character in "&%$#_{}"} | {"[": "{[}", "]": "{]}", "<": "$<$", ">": "$>$"}
 _TEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
-_TEX |= {"–": "--", "−": "$-$", "²": "$^2$", "β": r"$\beta$", "·": r"$\cdot$"}
+_TEX |= {"†": r"$\dagger$", "–": "--", "−": "$-$", "²": "$^2$", "β": r"$\beta$", "·": r"$\cdot$"}
 
 
 def _tex(text: str) -> str:
@@ -274,6 +283,7 @@ def as_csv(summary: Summary) -> str:
     plain = ("arm", "method", "backbone", "explorer", "ensemble", "adapt", "selection", "baseline", "runs", "failed")
     for arm in summary.arms:
         line: dict[str, Any] = {name: getattr(arm, name) for name in plain}
+        line["trained_with"] = json.dumps(arm.trained_with)
         line["allowed"] = "yes" if arm.allowed else f"no ({NOT_ALLOWED})"
         for key, both in {"val": arm.val, "mean_test": arm.mean_test, "worst_test": arm.worst_test}.items():
             line |= {f"{key}_mean": both.mean, f"{key}_std": both.std}

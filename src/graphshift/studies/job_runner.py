@@ -83,7 +83,8 @@ def attempt(job: Job, data: ShiftDataset, log: Log = NO_LOG) -> Record:
 def without_one(data: ShiftDataset, name: str | None) -> ShiftDataset:
     """The data with one training environment in the place of the tests."""
     left = [e for e in data.train if e.name == name]
-    return replace(data, train=[e for e in data.train if e.name != name], tests=left, target=())
+    hidden = [e.unlabelled().replace(name=f"{e.name}, unlabelled") for e in left if data.target]
+    return replace(data, train=[e for e in data.train if e.name != name], tests=left, target=hidden)
 
 
 def failed(job: Job, reason: str) -> Record:
@@ -113,15 +114,14 @@ def _logged(job: Job, data: ShiftDataset, log: Log) -> dict[str, Any]:
 
 
 def _fitted(job: Job, data: ShiftDataset, callbacks: Sequence[Callback] = ()) -> dict[str, Any]:
-    """A trial never looks at the tests, unless the rule that does is asked for; a run scores them once.
+    """A trial never looks at the tests' labels, unless the rule that does is asked for; a run scores them once.
+
+    ``fit`` sees to it: it hides the labels from methods that train with the tests' graphs, and the tests from others.
 
     Of an ensemble the first member is listened to.
     """
-    tests = data.tests if any(SELECTIONS[rule].uses_tests for rule in job.rules) else ()
     members = [
-        _remembering(recorded_estimator({**job.settings, "seed": seed})).fit(
-            data.train, data.val, tests, also=job.rules[1:], callbacks=() if i else callbacks
-        )
+        _fit(_remembering(recorded_estimator({**job.settings, "seed": seed})), job, data, () if i else callbacks)
         for i, seed in enumerate(member_seeds(job.settings["seed"], job.ensemble))
     ]
     chosen = [_choices(member, job.rules[0]) for member in members]
@@ -136,12 +136,20 @@ def _fitted(job: Job, data: ShiftDataset, callbacks: Sequence[Callback] = ()) ->
     variances = [row["variance"] for row in model.history_ if "variance" in row]
     return {
         "selections": selections,
+        "trained_with": list(model.target_),
         "majority": {e.name: e.majority for e in data.tests if e.majority is not None} if final else {},
         "seconds": sum(member.seconds_ for member in members),
         "seconds_per_epoch": seconds_per_epoch(model),
         "variance": fmean(variances) if variances else None,
         "curve": _curve(model) if final else None,
     }
+
+
+def _fit(model: Estimator, job: Job, data: ShiftDataset, callbacks: Sequence[Callback]) -> Estimator:
+    """All settings are decided, so the dataset's defaults are not asked."""
+    sees = model.uses_target or any(SELECTIONS[rule].uses_target for rule in job.rules)
+    target = data.target if sees and data.target else None
+    return model.fit(data.train, data.val, data.tests, target=target, also=job.rules[1:], callbacks=callbacks)
 
 
 def _remembering(model: Estimator) -> Estimator:

@@ -122,6 +122,7 @@ class Record(Entry):
     threads: int  #: that it computed with
     version: str  #: of graphshift
     folds: list[float] = field(default_factory=list)  #: the scores of a limit's folds
+    trained_with: list[str] = field(default_factory=list)  #: the unlabelled graphs that its training saw
 
     @property
     def ok(self) -> bool:
@@ -133,7 +134,8 @@ class Record(Entry):
         content, short = super().to_json(), _adapter(Selected)
         for rule, one in self.selections.items():
             content["selections"][rule] = short.dump_python(one, by_alias=True, exclude_defaults=True)
-        return content if self.folds else {name: value for name, value in content.items() if name != "folds"}
+        optional = {name for name in ("folds", "trained_with") if not getattr(self, name)}
+        return {name: value for name, value in content.items() if name not in optional}
 
 
 def _of_selected(name: str) -> Any:

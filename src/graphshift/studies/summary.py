@@ -9,6 +9,7 @@ from typing import Any
 from graphshift._version import __version__
 from graphshift.data.metrics import METRICS
 from graphshift.estimators.adaptation import parts_of
+from graphshift.estimators.target import MARK, MEANING
 from graphshift.studies.gap import GapClosed, Limit, closed, limits_of
 from graphshift.studies.jobs import Records, Schedule
 from graphshift.studies.plan import NOT_ALLOWED, Arm
@@ -85,6 +86,12 @@ class ArmSummary:
     gap_closed: GapClosed | None = None  #: from the baseline to the in-domain limit; None where that cannot be said
     choosing: Spread | None = None  #: the score that the rule chose by; None in summaries of earlier versions
     seconds: float | None = None  #: that a run took
+    trained_with: list[str] = field(default_factory=list)  #: the unlabelled graphs that its training saw
+
+    @property
+    def marked(self) -> str:
+        """Its name, with a mark if its training saw the unlabelled target."""
+        return f"{self.arm} {MARK}" if self.trained_with else self.arm
 
     @property
     def is_variant(self) -> bool:
@@ -270,6 +277,7 @@ def _arm(
         seconds_per_epoch=spread([row.record.seconds_per_epoch for row in own]).mean,
         peak_rss_mb=max((mb for row in own if (mb := row.record.peak_rss_mb) is not None), default=None),
         variance=spread([row.record.variance for row in own]).mean,
+        trained_with=own[0].record.trained_with if own else [],
     )
 
 
@@ -289,7 +297,8 @@ def _sentences(entry: ArmSummary, plan: ResolvedPlan) -> list[Finding]:
     prefix = "" if plan.selections == ("val",) else f"By {rule}: "
     both = [entry.difference.main, *([entry.difference.worst_test] if len(plan.tests) > 1 else [])]
     found = [d for d in both if d is not None]
-    texts = [prefix + difference.sentence(metric.scale, metric.unit) for difference in found]
+    end = f" ({entry.arm}: {MEANING}.)" if entry.trained_with else ""
+    texts = [prefix + difference.sentence(metric.scale, metric.unit) + end for difference in found]
     return [Finding(arm=entry.arm, selection=entry.selection, text=text) for text in texts]
 
 

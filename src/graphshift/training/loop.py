@@ -151,7 +151,7 @@ def train(
                 row = {"epoch": epoch} | _mean(steps) | seen
                 if not math.isfinite(row["loss"]):
                     raise _diverged(f"the loss became {row['loss']}", epoch, environments)
-                for name, tracker in waiting.items():
+                for name, tracker in waiting.items() if method.settled or epoch == epochs else ():
                     score = tracker.offer(epoch)
                     row |= {} if score is None else {name or "val": score}
                 row["seconds"] = seconds = time.perf_counter() - started
@@ -214,9 +214,11 @@ class _Best:
         return Choice(self.epoch, self.score, self.weights)
 
     def note(self) -> dict[str, Any]:
-        return {"epoch": self.epoch, "score": self.score}
+        return {"epoch": self.epoch, "score": self.score if self.epoch else None}
 
     def load(self, weights: dict[str, Tensor], note: dict[str, Any]) -> None:
+        if not note["epoch"] and not weights and not self.method.settled:
+            return  # nothing was to be chosen yet
         own = {name: t.shape for name, t in self.method.backbone.state_dict().items()}
         if {name: t.shape for name, t in weights.items()} != own:
             raise GraphshiftError("the best epoch's weights have other names or shapes")

@@ -27,7 +27,13 @@ class Method(ABC):
     Args:
         backbone: the GNN. It is trained in place, by AdamW.
         hparams: the hyper-parameters: the estimator of this method, such as ``ERM(lr=0.001)``.
+
+    Attributes:
+        target: graphs without labels that a step may use; the estimator sets them before training
+            (``estimators.target``).
     """
+
+    target: Sequence[Environment] = ()
 
     def __init__(self, backbone: Backbone, hparams: OptimizerHparams) -> None:
         self.backbone, self.hparams = backbone, hparams
@@ -39,6 +45,19 @@ class Method(ABC):
         Args:
             environments: all training environments, in the order that checkpoints number them by.
         """
+
+    @property
+    def settled(self) -> bool:
+        """Whether the present weights may be chosen; before, training is still preparing."""
+        return True
+
+    def represented(self, environment: Environment) -> tuple[Tensor, Tensor]:
+        """For every node what the last layer is given, and the output; of a training graph or of the target."""
+        self.backbone.at_target = environment.y is None
+        try:
+            return self.backbone.represent(self.backbone.stem(environment.x), environment.graph)
+        finally:
+            self.backbone.at_target = False
 
     @abstractmethod
     def step(self, environments: Sequence[Environment], progress: float) -> dict[str, float]:

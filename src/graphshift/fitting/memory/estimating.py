@@ -7,7 +7,7 @@ has a few moments that may need most, such as the backward pass or a checkpoint;
 Sizes are those of float32 values and 32-bit indices, 4 bytes each; graphs of more than 2^31 entries have larger ones.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -128,9 +128,10 @@ def _moments(data: ShiftDataset, settings: GNNEstimator, needs: Needs, trying: N
     """What each moment that may need most holds beside process, data and optimiser."""
     chosen = {"id_val": data.train, "oracle": data.tests, "last": ()}.get(settings.selection, data.val)
     eerm = isinstance(settings, EERM)
+    trained = [*data.train, *_target(data, settings)]  # what a step goes through
     seen: set[tuple[int, str]] = set()
-    forms = _forms(data.train, "" if eerm else needs.form, seen, way_back=not eerm)
-    forms += sum(_features_transposed(e) for e in data.train if needs.form != "edge_index")
+    forms = _forms(trained, "" if eerm else needs.form, seen, way_back=not eerm)
+    forms += sum(_features_transposed(e) for e in trained if needs.form != "edge_index")
     forms += _forms(chosen, needs.form, seen, way_back=False)
     later = _forms([*data.val, *data.tests], needs.form, seen, way_back=False)
     looking = max(4 * _size(e)[0] * needs.looking + needs.looking_entries * _size(e)[1] for e in data.environments)
@@ -138,18 +139,18 @@ def _moments(data: ShiftDataset, settings: GNNEstimator, needs: Needs, trying: N
     # Probabilities in float64, once more as the metric takes them, beside the output.
     scores = scored * data.task.out_channels * (8 * 3 + 4)
     # EERM holds the stem's result until all views are done, ERM what autograd keeps of it.
-    stems = sum(4 * e.num_nodes * (needs.stem if eerm else needs.stem_kept) for e in data.train)
+    stems = sum(4 * e.num_nodes * (needs.stem if eerm else needs.stem_kept) for e in trained)
     way_back = {"forms": forms, "activations": stems}
     policies = 0.0
     moments: dict[str, dict[str, float]] = {}
     if not eerm:
-        kept = sum(_kept(e, *_size(e), needs) for e in data.train)
-        busy = max(_busy(e, *_size(e), needs) for e in data.train)
+        kept = sum(_kept(e, *_size(e), needs) for e in trained)
+        busy = max(_busy(e, *_size(e), needs) for e in trained)
         moments["the backward pass"] = way_back | {"activations": stems + kept, "temporaries": busy}
         # The stem's result is there until the forward pass is over. Beside it the last layer: its product, or SAGE's
         # two and both side by side, and the output.
         last = needs.stem - needs.stem_kept + 6 * data.task.out_channels
-        ahead = max(4 * e.num_nodes * last for e in data.train)
+        ahead = max(4 * e.num_nodes * last for e in trained)
         moments["the forward pass"] = way_back | {"activations": stems + kept, "temporaries": ahead}
     else:
         edited = {id(e): _edited(e.graph, settings) for e in data.train}
@@ -198,6 +199,12 @@ def _moments(data: ShiftDataset, settings: GNNEstimator, needs: Needs, trying: N
     # Training is over: no policies, and one test after the other.
     moments["scoring"] = {"forms": forms + later, "temporaries": looking, "scores": scores, "heap": left}
     return moments
+
+
+def _target(data: ShiftDataset, settings: GNNEstimator) -> Sequence[Environment]:
+    """The unlabelled graphs that a step goes through as well."""
+    target = settings.wanted_target(data.target)
+    return settings.trained_with(data.tests if target == "tests" else data.target)
 
 
 def _lost(step: float, data: ShiftDataset, settings: GNNEstimator, needs: Needs) -> float:
@@ -345,7 +352,7 @@ def _policy(nodes: int, settings: GNNEstimator) -> tuple[float, float]:
 def data_bytes(data: ShiftDataset) -> int:
     """The arrays of all environments, each storage once: environments may share a graph or a pattern of features."""
     storages: dict[int, int] = {}
-    for environment in data.environments:
+    for environment in (*data.environments, *data.target):
         for tensor in _tensors(environment, set()):
             storage = tensor.untyped_storage()
             storages[storage.data_ptr()] = storage.nbytes()
