@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.datasets.node_split import split_by
     from graphshift.datasets.own import from_networkx, from_pyg, from_tables
     from graphshift.datasets.partitions import partition, partition_tables
+    from graphshift.datasets.shared_words import shared_words
     from graphshift.estimators import Ensemble, Estimator
     from graphshift.estimators.export import export_model
     from graphshift.estimators.loading import load_model
@@ -39,7 +40,9 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.methods.logistic import Logistic
     from graphshift.methods.majority import Majority
     from graphshift.methods.mixup import Mixup
+    from graphshift.methods.mmd import MMD
     from graphshift.methods.risks import eerm_objective, variance
+    from graphshift.methods.self_training import SelfTraining
     from graphshift.methods.srgnn import SRGNN
     from graphshift.methods.vrex import VREx
     from graphshift.report.pictures import figure
@@ -59,6 +62,7 @@ _HOMES = {
     "datasets": ("DATASETS", "load"),
     "datasets.node_split": ("split_by",),
     "datasets.own": ("from_networkx", "from_pyg", "from_tables"),
+    "datasets.shared_words": ("shared_words",),
     "datasets.partitions": ("partition", "partition_tables"),
     "estimators": ("Ensemble", "Estimator"),
     "estimators.export": ("export_model",),

@@ -16,7 +16,7 @@ from graphshift.explorers import Random
 from graphshift.graph.sparse import Sparse
 from reference import KINDS, graph_of, random_data
 
-OPTIONS: dict[str, dict[str, Any]] = {"gat": {"heads": 2}, "gprgnn": {"hops": 3}}
+OPTIONS: dict[str, dict[str, Any]] = {"a2gnn": {"hops": 2}, "gat": {"heads": 2}, "gprgnn": {"hops": 3}}
 
 
 @pytest.fixture(params=BACKBONES)

@@ -109,6 +109,13 @@ def gprgnn(model: Any, x: Tensor, a: Tensor) -> Tensor:
     return sum(gamma * torch.matrix_power(dense_normalised(a), k) @ h for k, gamma in enumerate(model.gamma))
 
 
+def a2gnn(model: Any, x: Tensor, a: Tensor) -> Tensor:
+    for layer in model.layers[:-1]:
+        x = F.dropout(torch.relu(x @ layer.weight.t() + layer.bias), model.dropout, model.training)
+    smoothed = torch.matrix_power(dense_normalised(a), model.source_hops if model.training else model.hops) @ x
+    return smoothed @ model.layers[-1].weight.t() + model.layers[-1].bias
+
+
 def sgc(model: Any, x: Tensor, a: Tensor) -> Tensor:
     return torch.matrix_power(dense_normalised(a), model.num_hops) @ x @ model.linear.weight.t() + model.bias
 
@@ -135,6 +142,7 @@ CASES: dict[str, tuple[str, dict[str, Any], Reference]] = {
     "gat": ("gat", {"heads": 2}, gat),
     "gcnii": ("gcnii", {"alpha": 0.3, "lamda": 0.7}, gcnii),
     "gprgnn": ("gprgnn", {"hops": 4}, gprgnn),
+    "a2gnn": ("a2gnn", {"hops": 3, "source_hops": 1}, a2gnn),
     "sgc": ("sgc", {}, sgc),
     "mlp": ("mlp", {}, mlp),
     "gine": ("gine", {}, gine),

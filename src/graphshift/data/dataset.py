@@ -8,6 +8,9 @@ from graphshift.core.html import html_table
 from graphshift.data.environment import Environment, check_together
 from graphshift.data.tasks import Task
 
+#: Where a dataset's facts name the graphs, not for training, whose features its own were prepared with.
+SEEN = "features_from"
+
 
 @dataclass(frozen=True)
 class ShiftDataset:

@@ -21,6 +21,7 @@ from graphshift.datasets.reading.assembly import environment
 from graphshift.datasets.reading.files import Source, cached, require
 from graphshift.datasets.reading.mat5 import read_mat5
 from graphshift.datasets.reading.raw_graph import RawGraph, undirected_edges
+from graphshift.datasets.shared_words import shared_words
 from graphshift.datasets.temporal import with_known
 from graphshift.graph.graph import Graph
 
@@ -50,6 +51,7 @@ def citation(
     source: str = "acm",
     target: str | Sequence[str] = "others",
     val_share: float = 0.2,
+    words: int = 0,
     seed: int = 0,
     data_dir: str | Path | None = None,
 ) -> ShiftDataset:
@@ -65,7 +67,9 @@ def citation(
         source: what trains and validates: ``"acm"``, ``"citation"`` or ``"dblp"``.
         target: what tests, one or more of them, with commas between; ``"others"`` for both others.
         val_share: the share of the source's papers that validates.
-        seed: draws these.
+        words: columns of a joint low-rank space of the source's and the target's words, made without labels
+            (:func:`graphshift.shared_words`); tables mark what is trained on it. 0 leaves the counts.
+        seed: draws these, and the space.
         data_dir: the folder that holds ``citation/raw/acmv9.mat`` and so on; None for ``$GRAPHSHIFT_DATA`` or the
             user's cache folder.
     """
@@ -83,7 +87,8 @@ def citation(
     defaults = {"backbone": "gcn", "num_layers": 2, "hidden_channels": 32, "epochs": 200, "lr": 0.01}
     defaults |= {"weight_decay": 1e-3, "views": 3, "edits_per_node": 3, "beta": 1.0, "explorer_lr": 0.005}
     facts = {"source": home, "seed": seed, "several_labels": {e.name: _several(e) for e in (train, val, *tests)}}
-    return ShiftDataset("citation", [train], [val], tests, defaults=defaults, facts=facts)
+    data = ShiftDataset("citation", [train], [val], tests, defaults=defaults, facts=facts)
+    return shared_words(data, words, seed=seed) if words else data
 
 
 def _names(source: Any, target: Any) -> tuple[str, list[str]]:

@@ -168,6 +168,7 @@ class GNNEstimator(_FittedGNN, Estimator):
         self, chosen: Self, training: Sequence[Environment], selection: Selection, asked: Asked
     ) -> TrainingResult:
         device = chosen._training_device()
+        chosen.check_task(training[0].task)
         with isolated(chosen.seed, device):
             widths = (training[0].num_features, training[0].task, training[0].num_edge_features)
             backbone = chosen.new_backbone(*widths).to(device)

@@ -13,7 +13,7 @@ from graphshift.estimators.gnn import GNNEstimator
 from graphshift.estimators.predictor import Graphs
 
 #: What every table says of an arm whose training saw the unlabelled target, which its name is marked with.
-MARK, MEANING = "†", "trained with the unlabelled target graphs too; an arm without it has not seen them"
+MARK, MEANING = "†", "training, or the features, saw the unlabelled target; an arm without the mark has not seen it"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

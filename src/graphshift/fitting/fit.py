@@ -16,7 +16,7 @@ from graphshift.core.folders import OwnedFolder, differences
 from graphshift.core.hparams import hparams_of
 from graphshift.core.parsing import checked_note
 from graphshift.core.storage import read_json, write_json
-from graphshift.data.dataset import ShiftDataset
+from graphshift.data.dataset import SEEN, ShiftDataset
 from graphshift.data.metrics import METRICS
 from graphshift.datasets import load
 from graphshift.estimators import Estimator, Predictor, make_estimator
@@ -60,7 +60,8 @@ def result_of(model: Estimator, data: ShiftDataset) -> dict[str, Any]:
     seconds = model.seconds_
     result = {"dataset": data.name, "method": model.method, "metric": data.task.metric, **chosen}
     result |= {"best_epoch": model.best_epoch_, "selection_score": model.best_score_, **mean_and_tests(model, data)}
-    result |= {"trained_with": list(model.target_)} if model.target_ else {}
+    seen = list(dict.fromkeys([*data.facts.get(SEEN, ()), *model.target_]))
+    result |= {"trained_with": seen} if seen else {}
     result["majority"] = {e.name: e.majority for e in data.tests if e.majority is not None}
     result |= {"seconds": seconds, "seconds_per_epoch": seconds_per_epoch(model), "peak_rss_mb": peak_rss_mb()}
     return result | {"version": __version__}

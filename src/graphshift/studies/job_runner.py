@@ -14,7 +14,7 @@ import torch
 
 from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.data.dataset import ShiftDataset
+from graphshift.data.dataset import SEEN, ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.estimators import Ensemble, Estimator, recorded_estimator
 from graphshift.estimators.adaptation import parts_of
@@ -136,7 +136,7 @@ def _fitted(job: Job, data: ShiftDataset, callbacks: Sequence[Callback] = ()) ->
     variances = [row["variance"] for row in model.history_ if "variance" in row]
     return {
         "selections": selections,
-        "trained_with": list(model.target_),
+        "trained_with": list(dict.fromkeys([*data.facts.get(SEEN, ()), *model.target_])),
         "majority": {e.name: e.majority for e in data.tests if e.majority is not None} if final else {},
         "seconds": sum(member.seconds_ for member in members),
         "seconds_per_epoch": seconds_per_epoch(model),

@@ -80,6 +80,9 @@ _AUTHORS_BACKBONES: dict[str, dict[str, Any]] = {
 #: What the text says of Cora and Photo (Appendix, settings of Section 5.1); K it does not say.
 _TEXT = {"edits_per_node": 5, "beta": 2.0, "lr": 0.01, "explorer_lr": 0.005}
 
+#: Of `citation`: every pair of a source and a target is a task.
+_DATABASES = ("acm", "citation", "dblp")
+
 #: The paper's tests and, since two of them are hard to get, others of the hundred schools.
 _SCHOOLS = "Penn94,Brown11,Texas80,Berkeley13,Columbia2,Reed98,Virginia63"
 
@@ -120,6 +123,20 @@ def _cora(generator: str, **eerm: Any) -> Experiment:
 def _photo(generator: str) -> Experiment:
     return _artificial(
         "photo", generator, seeds=1, data_seeds=5, trials=12, method_trials=4, views=5, lr=0.01, explorer_lr=0.005
+    )
+
+
+def _citation(source: str, target: str) -> Experiment:
+    """One of the six tasks of domain adaptation, not the paper's."""
+    return Experiment(
+        f"citation-{source[0]}{target[0]}",
+        "citation",
+        "gcn",
+        options={"source": source, "target": target},
+        common=_COMMON,
+        settings=("source", "target"),
+        seeds=3,
+        method_trials=5,
     )
 
 
@@ -264,5 +281,6 @@ EXPERIMENTS: dict[str, Experiment] = {
             other_backbone="sage",
             ensemble=5,
         ),
+        *(_citation(source, target) for source in _DATABASES for target in _DATABASES if source != target),
     )
 }

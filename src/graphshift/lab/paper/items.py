@@ -188,6 +188,12 @@ _ITEMS = (
         settings=("kinds",),
         shows=("methods", "variance"),
     ),
+    Item(
+        "citation",
+        "Citation: six tasks with an unlabelled target in training, beside ERM on the source alone",
+        experiments=tuple(f"citation-{pair}" for pair in ("ac", "ad", "ca", "cd", "da", "dc")),
+        settings=("source", "target"),
+    ),
     Item("temporal", "PubMed-temporal: a temporal shift that is not in the paper", experiments=("pubmed",)),
 )
 

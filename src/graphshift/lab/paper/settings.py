@@ -27,6 +27,8 @@ SETTINGS: dict[str, str] = {
     "wide": "as methods, with the backbone's width, dropout and weight decay tuned as well; no in-domain limits",
     "selections": "ERM and EERM by each rule that chooses epoch and setting, tuned alike",
     "explorers": "random, the paper's, ones that learn faster, ones that follow the gradient; all else equal",
+    "source": "ERM on the source alone, tuned",
+    "target": "with an unlabelled target: self-training, and ERM, on the joint word space; nothing tuned",
     "kinds": "every explorer that there is, and ERM; all else equal, nothing tuned",
 }
 
@@ -209,6 +211,34 @@ def _kinds(experiment: Experiment) -> _Made:
     return arms, {**experiment.options, **experiment.tuned_options}, 0
 
 
+def _source(experiment: Experiment) -> _Made:
+    """What a source says without a target: the learning rate is tuned on held-out source nodes."""
+    arms = crossed_arms(["erm"], [experiment.backbone], [], common=experiment.common)
+    return arms, dict(experiment.options), experiment.method_trials
+
+
+#: Of self-training: 128 hidden channels and dropout 0.5, as usual on these data; the hops and the share, see the docs.
+_SELF_TRAINING: dict[str, Any] = {
+    "method": "self-training",
+    "target": "tests",
+    "backbone": "a2gnn",
+    "backbone_options": {"source_hops": 5, "hops": 10},
+    "hidden_channels": 128,
+    "dropout": 0.5,
+    "epochs": 100,
+    "lr": 0.01,
+    "rounds": 2,
+    "share": 0.6,
+}
+
+
+def _target(experiment: Experiment) -> _Made:
+    """Nothing is tuned: without a validation graph from the target, a search would choose by the source."""
+    plain = {"method": "erm", "backbone": experiment.backbone, **experiment.common, "epochs": 100}
+    arms = [Arm(f"ERM, {experiment.backbone}", plain), Arm("Self-training, a2gnn", _SELF_TRAINING)]
+    return arms, {**experiment.options, "words": 256}, 0
+
+
 #: In the table of all methods. ``reinforce`` is in ``fair``, where it does what ``random`` does.
 COMPARED = ("erm", "eerm", "irm", "vrex", "groupdro", "mixup", "coral", "dann", "srgnn")
 #: Beside it: what every one of them has to beat.
@@ -228,6 +258,7 @@ _WIDER: dict[str, tuple[Any, ...]] = {
 _MORE: dict[str, dict[str, Any]] = {
     "methods": {"in_domain": True, "adapt": ("norm", "prior", "norm+prior")},
     "wide": {"adapt": ("norm", "prior", "norm+prior")},
+    "target": {"adapt": ("prior",)},
     "selections": {"selections": ("val", "explored", "id_val", "oracle")},
 }
 
@@ -257,6 +288,8 @@ _MAKERS: dict[str, Callable[[Experiment], _Made]] = {
     "selections": _selections,
     "kinds": _kinds,
     "wide": _wide,
+    "source": _source,
+    "target": _target,
 }
 
 

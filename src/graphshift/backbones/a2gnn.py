@@ -1,0 +1,69 @@
+"""The network of A2GNN (Liu et al., AAAI 2024): hidden states, smoothed in few steps in training and in many after it.
+
+Propagation brings the source and the target together, and too much of it costs the source its detail. So labelled
+training graphs are smoothed little, and graphs that are predicted, and an unlabelled target in training, a lot.
+"""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone, Linear
+from graphshift.backbones.layered import widths
+from graphshift.backbones.memory import Needs
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
+
+
+@BACKBONES.register("a2gnn")
+class A2GNN(Backbone):
+    """(L − 1) × [Linear → ReLU → dropout] → Â^k → Linear: k is small on training graphs and large elsewhere.
+
+    Args:
+        in_channels: features of a node.
+        out_channels: outputs for a node.
+        hidden_channels: width of the hidden layers.
+        num_layers: L, at least 2.
+        dropout: after each hidden layer.
+        hops: k on graphs that are predicted, and on an unlabelled target in training.
+        source_hops: k on labelled graphs in training.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        hidden_channels: int = WIDTH,
+        num_layers: int = DEPTH,
+        dropout: float = 0.0,
+        hops: int = 10,
+        source_hops: int = 0,
+    ) -> None:
+        super().__init__()
+        shapes = widths(in_channels, hidden_channels, out_channels, max(num_layers, 2))
+        self.layers = nn.ModuleList(Linear(i, o) for i, o in shapes)
+        self.dropout, self.hops, self.source_hops = dropout, hops, source_hops
+
+    def stem(self, x: Tensor | Sparse) -> Tensor:
+        """The hidden layers."""
+        h: Tensor = x  # type: ignore[assignment]
+        for layer in self.layers[:-1]:
+            h = F.dropout(F.relu(layer(h)), self.dropout, self.training)
+        return h
+
+    def represent(self, h: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
+        """The smoothed hidden states, and the output."""
+        for _ in range(self.source_hops if self.training and not self.at_target else self.hops):
+            h = graph.normalised @ h
+        return h, self.layers[-1](h)
+
+    def propagate(self, h: Tensor, graph: Graph) -> Tensor:
+        """Smoothing and the last layer."""
+        return self.represent(h, graph)[1]
+
+    def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
+        """Every hidden layer keeps its ReLU's result; a product of Â keeps nothing, the last layer what it is given."""
+        *hidden, out = (p.shape[0] for p in self.parameters() if p.dim() > 1)
+        whole, last = (3 if self.dropout else 1) * sum(hidden), hidden[-1]
+        steps = {"kept": last + out, "busy": 2 * last + out, "looking": 3 * last + out}
+        return Needs("normalised", whole, last, **steps, stem_kept=whole, width=max(hidden))
