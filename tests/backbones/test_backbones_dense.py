@@ -112,7 +112,7 @@ def gprgnn(model: Any, x: Tensor, a: Tensor) -> Tensor:
 def a2gnn(model: Any, x: Tensor, a: Tensor) -> Tensor:
     for layer in model.layers[:-1]:
         x = F.dropout(torch.relu(x @ layer.weight.t() + layer.bias), model.dropout, model.training)
-    smoothed = torch.matrix_power(dense_normalised(a), model.source_hops if model.training else model.hops) @ x
+    smoothed = torch.matrix_power(dense_normalised(a), model.source_hops if model.training else model.target_hops) @ x
     return smoothed @ model.layers[-1].weight.t() + model.layers[-1].bias
 
 

@@ -4,10 +4,12 @@ Propagation brings the source and the target together, and too much of it costs 
 training graphs are smoothed little, and graphs that are predicted, and an unlabelled target in training, a lot.
 """
 
+from collections.abc import Sequence
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone, Linear
+from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone, Hop, Linear
 from graphshift.backbones.layered import widths
 from graphshift.backbones.memory import Needs
 from graphshift.graph.graph import Graph
@@ -42,7 +44,7 @@ class A2GNN(Backbone):
         super().__init__()
         shapes = widths(in_channels, hidden_channels, out_channels, max(num_layers, 2))
         self.layers = nn.ModuleList(Linear(i, o) for i, o in shapes)
-        self.dropout, self.hops, self.source_hops = dropout, hops, source_hops
+        self.dropout, self.target_hops, self.source_hops = dropout, hops, source_hops
 
     def stem(self, x: Tensor | Sparse) -> Tensor:
         """The hidden layers."""
@@ -53,7 +55,7 @@ class A2GNN(Backbone):
 
     def represent(self, h: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
         """The smoothed hidden states, and the output."""
-        for _ in range(self.source_hops if self.training and not self.at_target else self.hops):
+        for _ in range(self.source_hops if self.training and not self.at_target else self.target_hops):
             h = graph.normalised @ h
         return h, self.layers[-1](h)
 
@@ -61,9 +63,19 @@ class A2GNN(Backbone):
         """Smoothing and the last layer."""
         return self.represent(h, graph)[1]
 
+    def hops(self) -> Sequence[Hop]:
+        """Â h so often, and the last layer at the end."""
+        if not self.target_hops:
+            return [self.propagate]
+        return [*[_spread] * (self.target_hops - 1), lambda h, graph: self.layers[-1](_spread(h, graph))]
+
     def memory(self, *, save_memory: bool = False, edge_gradient: bool = False) -> Needs:
         """Every hidden layer keeps its ReLU's result; a product of Â keeps nothing, the last layer what it is given."""
         *hidden, out = (p.shape[0] for p in self.parameters() if p.dim() > 1)
         whole, last = (3 if self.dropout else 1) * sum(hidden), hidden[-1]
         steps = {"kept": last + out, "busy": 2 * last + out, "looking": 3 * last + out}
         return Needs("normalised", whole, last, **steps, stem_kept=whole, width=max(hidden))
+
+
+def _spread(h: Tensor, graph: Graph) -> Tensor:
+    return graph.normalised @ h

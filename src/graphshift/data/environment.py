@@ -226,7 +226,9 @@ class Environment:
 
     def unlabelled(self) -> Environment:
         """A copy without anything that tells labels: neither its own nor those that are known at prediction."""
-        return self.replace(y=None, known_y=None)
+        found = self.replace(y=None, known_y=None)
+        found.whole = found.rows = None  # whose labels could be asked for
+        return found
 
     def without(self, columns: Sequence[int]) -> Environment:
         """A copy whose features are zero in some columns: it shows how much a model depends on them."""

@@ -74,20 +74,14 @@ class GroupedMethod(Method):
 
     def meet(self, environments: Sequence[Environment]) -> None:
         """Divides environments that are new into groups. Groups belong to the environment, not to its place."""
-<<<<<<< HEAD
         homes = [environment.home for environment in environments]
         new = [home for home in homes if home not in self._parts]
-        if new:
-            by = grouping(homes, self.hparams.group_by)
-=======
-        new = [environment for environment in environments if environment not in self._parts]
         if self.target:
             self.count = 2
             for number, graphs in enumerate((new, self.target)):
                 self._parts.update({e: [(number, e.counted)] for e in graphs})
         elif new:
-            by = grouping(environments, self.hparams.group_by)
->>>>>>> 7862bc1 (Training with an unlabelled target: the seam, marked in every table; DANN and CORAL between source and target)
+            by = grouping(homes, self.hparams.group_by)
             for environment in new:
                 parts = parts_of(environment, by, self.hparams.groups)
                 self._parts[environment] = list(enumerate(parts, start=self.count))
@@ -109,10 +103,10 @@ class GroupedMethod(Method):
 
     def _passed(self, environment: Environment) -> list[Group]:
         task, y = environment.task, environment.y
-<<<<<<< HEAD
-        hidden, output = self.backbone.represent(self.backbone.stem(environment.x), environment.graph)
+        none = environment.mask.new_empty(0, dtype=torch.int64)
+        hidden, output = self.represented(environment)
         parts = self._parts[environment.home] if environment.whole is None else self._in_batch(environment)
-        return [Group(number, task, output[n], hidden[n], y[n]) for number, n in parts]
+        return [Group(number, task, output[n], hidden[n], none if y is None else y[n]) for number, n in parts]
 
     def _in_batch(self, batch: Environment) -> list[tuple[int, Tensor]]:
         """The groups of the whole that have nodes in a batch, as numbers of the batch's nodes."""
@@ -126,12 +120,6 @@ class GroupedMethod(Method):
         counted = batch.counted
         numbers = self._group_of[home][batch.rows[counted]]
         return [(int(number), counted[numbers == number]) for number in numbers.unique()]
-=======
-        none = environment.mask.new_empty(0, dtype=torch.int64)
-        hidden, output = self.represented(environment)
-        parts = self._parts[environment]
-        return [Group(number, task, output[n], hidden[n], none if y is None else y[n]) for number, n in parts]
->>>>>>> 7862bc1 (Training with an unlabelled target: the seam, marked in every table; DANN and CORAL between source and target)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
