@@ -12,9 +12,9 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import graphshift as gs
+from graphshift.core.ledger import Ledger
 from graphshift.estimators import recorded_estimator
 from graphshift.studies import Plan, Record, Summary, compare, crossed_arms, rows_of, run_study
-from graphshift.studies.ledger import Ledger
 
 options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 options.add_argument("study", nargs="?", type=Path, help="a study's folder, of `graphshift compare` or `reproduce`")

@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.report.study_api import compare, recommend
     from graphshift.shift.comparing.compare import compare_graphs
     from graphshift.shift.estimating import estimate_score
+    from graphshift.shift.watching import watch
     from graphshift.studies.engines import Engine
     from graphshift.training.callbacks import Callback
     from graphshift.training.run import Run
@@ -72,6 +73,7 @@ _HOMES = {
     "report.study_api": ("compare", "recommend"),
     "shift.comparing.compare": ("compare_graphs",),
     "shift.estimating": ("estimate_score",),
+    "shift.watching": ("watch",),
     "studies.engines": ("Engine",),
     "training.callbacks": ("Callback",),
     "training.run": ("Run",),

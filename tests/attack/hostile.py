@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from attack import made
+from attack import made, stored
 from attack.child import command, run
 
 #: Written into JSON as they stand.
@@ -121,10 +121,29 @@ def uses() -> dict[str, Callable[[Path], Callable[[], Any]]]:
     ensemble = lambda p: command("score", p / "ensemble", "planted", "-o", "nodes=60", "--json")  # noqa: E731
     study = lambda p: lambda: made.study(p / "study")  # noqa: E731
     fit = lambda p: command("fit", p / "my.toml", "--epochs", 1, "--json", "--out", p / "new")  # noqa: E731
+    estimate = lambda p: command("estimate", p / "run", p / "nodes.csv", p / "edges.csv", "--json", "--no-copies")  # noqa: E731
+    edge = lambda p: command("fit", p / "edge.toml", "--epochs", 1, "--json", "--out", p / "new")  # noqa: E731
+    parts = lambda p: command(  # noqa: E731
+        "fit",
+        "partition",
+        "-o",
+        f"folder={p / 'parts'}",
+        "--epochs",
+        1,
+        "--json",
+        "--method",
+        "erm",
+        "--out",
+        p / "new",
+    )
+    half = lambda p: command(  # noqa: E731
+        "partition", p / "my.toml", *made.PARTS, "--out", p / "half", "--resume"
+    )
     return {
         "run/model/model.json": score,
         "run/model/weights.safetensors": score,
         "run/model/preparation.json": predict,
+        "run/model/held_out.safetensors": estimate,
         "run/config.json": resumed,
         "run/result.json": resumed,
         "run/history.jsonl": resumed,
@@ -136,9 +155,17 @@ def uses() -> dict[str, Callable[[Path], Callable[[], Any]]]:
         "study/plan.json": study,
         "study/results.jsonl": study,
         "study/provenance.json": study,
+        "parts/partition.json": parts,
+        "parts/preparation.json": parts,
+        "parts/environments/000-A/rowptr.npy": parts,
+        "parts/environments/001-B/x.npy": parts,
+        "half/request.json": half,
+        "half/environments/000-A/environment.json": half,
         "my.toml": fit,
         "nodes.csv": fit,
         "edges.csv": fit,
+        "edge.toml": edge,
+        "links.csv": edge,
     }
 
 
@@ -185,41 +212,6 @@ def byte_cases(base: Path, rng: random.Random, each: int) -> Iterator[Case]:
         content = (base / name).read_bytes()
         for i in range(each):
             yield f"bytes {name} {i}", _file_case(base, name, damaged(content, rng), work)
-
-
-def state_cases(base: Path, rng: random.Random, count: int) -> Iterator[Case]:
-    """Checkpoints whose digest is right and whose numbers are not: what a file from a stranger may hold."""
-    import torch
-    from safetensors import safe_open
-    from safetensors.torch import save
-
-    from graphshift.core.storage import _crc32
-
-    path = base / "begun/checkpoint.safetensors"
-    with safe_open(path, framework="pt") as file:
-        metadata = file.metadata()
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    names = sorted(tensors)
-    policy = [name for name in names if ".policy." in name or "rng" in name or "generator" in name]
-    for i in range(count):
-        changed = {name: t.clone() for name, t in tensors.items()}
-        for _ in range(rng.choice([1, 1, 3])):
-            name = rng.choice(policy if i % 3 else names)
-            if name not in changed:
-                continue
-            flat = changed[name].reshape(-1)
-            if rng.random() < 0.2 or not flat.numel():
-                changed[name] = rng.choice([flat[:0], flat.repeat(2), flat.double(), flat.reshape(1, -1)])
-                if rng.random() < 0.3:
-                    del changed[name]
-            elif flat.is_floating_point():
-                flat[rng.randrange(flat.numel())] = rng.choice([float("nan"), float("inf"), -1e38, 1e38, -1.0])
-            else:
-                least, most = torch.iinfo(flat.dtype).min, torch.iinfo(flat.dtype).max
-                flat[rng.randrange(flat.numel())] = rng.choice([least, most, 60, 59, 0, 7])
-        content = save({k: v.contiguous() for k, v in changed.items()}, metadata | {"crc32": _crc32(changed)})
-        work = uses()["begun/checkpoint.safetensors"]
-        yield f"state {i}", _file_case(base, "begun/checkpoint.safetensors", content, work)
 
 
 TOML = {
@@ -404,7 +396,10 @@ def cases(base: Path, seed: int, size: float) -> Iterator[Case]:
     rng = random.Random(seed)
     yield from json_cases(base, rng, max(int(60 * size), 1))
     yield from byte_cases(base, rng, max(int(16 * size), 1))
-    yield from state_cases(base, rng, max(int(120 * size), 1))
+    yield from stored.checkpoint_cases(base, rng, max(int(120 * size), 1))
+    yield from stored.held_out_cases(base, rng, max(int(60 * size), 1))
+    yield from stored.partition_cases(base, rng, max(int(90 * size), 1))
+    yield from stored.request_cases(base, rng, max(int(60 * size), 1), damaged)
     yield from text_cases(base)
     yield from place_cases(base)
     yield from table_cases(base, rng, max(int(20 * size), 1))

@@ -85,6 +85,7 @@ def kinds() -> dict[str, tuple[Callable[[Path], None], Callable[[Path], Callable
             lambda place: command("fit", *here, "--checkpoint-every", 0),
         ),
         "study": (_nothing, lambda place: lambda: made.study(place / "out")),
+        "partition": (_nothing, lambda place: command("partition", "my.toml", *made.PARTS, "--resume", "--out", "out")),
     }
 
 

@@ -27,6 +27,10 @@ unlabelled = ["D"]
 """
 
 
+#: How a partition is made.
+PARTS = ("--parts", 3, "--by", "streaming", "--json")
+
+
 def make_tables(folder: Path) -> None:
     """Nodes and edges as CSV, gzip and Parquet, and the TOML file that names them."""
     import pandas as pd
@@ -41,6 +45,10 @@ def make_tables(folder: Path) -> None:
     edges = [f"p{a},p{b}" for a, b in sorted(pairs) if a < b]
     (folder / "edges.csv").write_text("\n".join(["source,target", *edges]) + "\n")
     (folder / "my.toml").write_text(TOML)
+    links = ["source,target,amount,kind", *(f"{e},{rng.random():.2f},{rng.choice(['a', 'b'])}" for e in edges)]
+    (folder / "links.csv").write_text("\n".join(links) + "\n")
+    edged = TOML.replace("edges.csv", "links.csv").replace('"sage"', '"gine"')
+    (folder / "edge.toml").write_text(edged + 'edge_features = ["amount", "kind"]\n')
     for name in ("nodes", "edges"):
         content = (folder / f"{name}.csv").read_bytes()
         (folder / f"{name}.csv.gz").write_bytes(gzip.compress(content, mtime=0))
@@ -69,6 +77,13 @@ def interrupted_fit(folder: Path, explorer: str = "reinforce") -> None:
         return
     finally:
         Run.save = real  # type: ignore[method-assign]
+
+
+def half_partition(folder: Path) -> None:
+    """Of the partition ``parts`` one that has no manifest yet, and lacks its last environment."""
+    shutil.copytree(folder / "parts", folder / "half")
+    (folder / "half/partition.json").unlink()
+    shutil.rmtree(max((folder / "half/environments").iterdir()))
 
 
 def study(folder: Path) -> None:

@@ -60,6 +60,8 @@ def _make(base: Path) -> Path:
         command(*ensemble, "--out", base / "ensemble"),
         lambda: made.interrupted_fit(base / "begun"),
         lambda: made.study(base / "study"),
+        command("partition", base / "my.toml", *made.PARTS, "--out", base / "parts"),
+        lambda: made.half_partition(base),
     ):
         ended = run(work, base)
         if ended.status:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,7 @@ from torch_geometric.utils import add_self_loops
 
 from graphshift.backbones import GAT, GCN, GCNII, GPRGNN, SAGE, SGC
 from graphshift.backbones.gat import GATConvolution
+from graphshift.core.errors import GraphshiftError
 from reference import KINDS, graph_of, random_data
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -98,3 +100,25 @@ def test_a_fresh_gprgnn_is_personalised_pagerank(any_data: Data) -> None:
     expected = APPNP(K=6, alpha=0.2)(ours.mlp.stem(any_data.x), any_data.edge_index, weight_of(any_data))
     torch.testing.assert_close(ours(any_data.x, graph_of(any_data)), expected)
     assert ours.gamma.sum().item() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("kind", [SAGE, GCNII, GPRGNN])
+def test_uniform_first_weights_are_those_of_torch(kind: type[nn.Module]) -> None:
+    """torch's linear layers, and PyG's, draw weights and biases from ±1/√inputs; Glorot has no bias, another bound."""
+    torch.manual_seed(0)
+    ours, glorot = (kind(90, 3, hidden_channels=70, init=init) for init in ("uniform", "glorot"))
+    found = [layer for layer in ours.modules() if isinstance(layer, nn.Linear)]
+    assert len(found) >= 2
+    for layer in found:
+        theirs = nn.Linear(layer.in_features, layer.out_features)
+        bound = 1 / math.sqrt(layer.in_features)
+        for own, other in ((layer.weight, theirs.weight), (layer.bias, theirs.bias)):
+            if own is not None:
+                assert own.abs().max() <= bound
+                assert other.abs().max() <= bound
+        assert layer.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.15)
+    assert all(
+        not layer.bias.any() for layer in glorot.modules() if isinstance(layer, nn.Linear) and layer.bias is not None
+    )
+    with pytest.raises(GraphshiftError, match="expected 'glorot' or 'uniform'"):
+        kind(3, 2, init="zeros")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ import torch
 import graphshift as gs
 from graphshift.data.environment import Environment
 from graphshift.data.partition.dividing import divide
+from graphshift.data.partition.format import digest_of
 from graphshift.data.partition.writing import check_disk
 from graphshift.graph.subgraphs import induced, neighbourhood, sampled
 
@@ -201,6 +205,83 @@ def test_a_part_of_another_dataset_and_a_missing_one_are_refused(folder: Path, t
         gs.load("partition", folder=copy)
     path.unlink()
     with pytest.raises(gs.GraphshiftError, match="there is no such file"):
+        gs.load("partition", folder=copy)
+
+
+def rewritten(copy: Path, name: str, change: Any) -> None:
+    """One array of the first environment changed, and everything that the manifest says of it made to fit."""
+    path, place = copy / "partition.json", copy / "environments" / "000-train"
+    note = json.loads(path.read_text())
+    one = note["environments"][0]
+    found = {file.stem: np.load(file) for file in place.glob("*.npy")}
+    found[name] = change(found[name])
+    np.save(place / f"{name}.npy", found[name])
+    one["arrays"][name] = {"dtype": found[name].dtype.str, "shape": list(found[name].shape)}
+    one["digests"] = [digest_of(found, a, b, p) for p, (a, b) in enumerate(itertools.pairwise(one["begin"]))]
+    path.write_text(json.dumps(note))
+
+
+def put(value: float, at: int = 0) -> Any:
+    def change(array: np.ndarray) -> np.ndarray:
+        array.reshape(-1)[at] = value
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("col", put(200), "name rows or classes that do not exist"),
+        ("col", put(-1), "name rows or classes that do not exist"),
+        ("col", lambda a: a[::-1].copy(), "out of order"),
+        ("rowptr", put(-5, 3), "rowptr does not go up"),
+        ("rowptr", put(10**6, -1), "rowptr does not go up"),
+        ("haloptr", put(10**6, 2), "haloptr does not go up"),
+        ("halo", put(10**6), "name rows or classes that do not exist"),
+        ("x", put(float("nan")), "not finite"),
+        ("x", lambda a: a.astype(np.float64), "array x is <f8"),
+        ("x", lambda a: a[:, :-1].copy(), "array x is <f4"),
+        ("y", put(99), "classes that do not exist"),
+        ("mask", lambda a: a & False, "mask counts 0 nodes"),
+        ("order", put(10**6), "name rows or classes that do not exist"),
+    ],
+)
+def test_numbers_that_lie_with_the_right_digest_are_refused(
+    folder: Path, tmp_path: Path, name: str, change: Any, message: str
+) -> None:
+    copy = damaged(folder, tmp_path)
+    rewritten(copy, name, change)
+    with pytest.raises(gs.GraphshiftError, match=message):
+        gs.load("partition", folder=copy)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"begin": [0, 10, 5, 60, 100, 200]}, "`begin` does not go up"),
+        ({"begin": [0, 200]}, "digests for 1 parts"),
+        ({"folder": "../../elsewhere"}, "folder"),
+        ({"nodes": 10**18}, "does not go up from 0"),
+        ({"arrays": {}}, "others are expected"),
+        ({"role": "extra"}, "role"),
+    ],
+)
+def test_a_manifest_that_lies_is_refused(folder: Path, tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    copy = damaged(folder, tmp_path)
+    note = json.loads((copy / "partition.json").read_text())
+    note["environments"][0] |= change
+    (copy / "partition.json").write_text(json.dumps(note))
+    with pytest.raises(gs.GraphshiftError, match=message):
+        gs.load("partition", folder=copy)
+
+
+def test_a_pipe_in_place_of_an_array_does_not_hang(folder: Path, tmp_path: Path) -> None:
+    copy = damaged(folder, tmp_path)
+    path = copy / "environments" / "000-train" / "x.npy"
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(gs.GraphshiftError, match="pipe"):
         gs.load("partition", folder=copy)
 
 

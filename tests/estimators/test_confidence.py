@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from scipy.optimize import minimize_scalar
 from sklearn import metrics as sk
+from torch_geometric.data import Data
 
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError
@@ -198,6 +199,30 @@ def test_calibration_keeps_the_classes_and_lowers_the_loss_on_validation(
     np.testing.assert_allclose(calibrated, expected, atol=1e-9)
     assert sk.log_loss(val.y, calibrated) < sk.log_loss(val.y, raw)
     assert METRICS["ece"].compute(val.y.numpy(), calibrated) < METRICS["ece"].compute(val.y.numpy(), raw)
+
+
+@pytest.mark.parametrize("adapt", ["prior", "norm+prior"])
+def test_with_a_new_prior_probabilities_have_a_temperature_of_their_own(adapt: str) -> None:
+    """Of all temperatures of the adapted probabilities the one with the least loss on validation, by a grid."""
+    made, random = [], torch.Generator().manual_seed(0)
+    for name, share in (("train", 0.5), ("val", 0.3), ("test", 0.25)):
+        y = (torch.rand(400, generator=random) < share).long()
+        x = torch.randn(400, 4, generator=random) + 0.9 * y.view(-1, 1)
+        order = y.argsort()
+        edges = torch.stack([order[:-1], order[1:]])  # nearly all inside a class
+        data = Data(x=x, edge_index=torch.cat([edges, edges.flip(0)], dim=1), y=y)
+        made.append(gs.Environment(name, data))
+    train, val, test = made
+    model = gs.ERM(epochs=30, selection="last").fit(train, val)
+    raw = torch.tensor(model.predict_proba(val, adapt=adapt))
+    assert not np.array_equal(raw, model.predict_proba(val, adapt=adapt.replace("prior", "").strip("+") or None))
+    grid = torch.logspace(-1.5, 1.5, 601, dtype=torch.float64)
+    truth = F.one_hot(val.labels, 2).double() * (1 - 2 / 402) + 1 / 402  # of each label 1 / (n + 2) is doubted
+    tried = [float(-(truth * (raw.log() / t).log_softmax(dim=1)).sum()) for t in grid]
+    assert model.confidences_[adapt].temperature == pytest.approx(float(grid[int(np.argmin(tried))]), rel=0.01)
+    calibrated = model.predict_proba(test, adapt=adapt, calibrated=True)
+    found = torch.tensor(model.predict_proba(test, adapt=adapt)).log() / model.confidences_[adapt].temperature
+    np.testing.assert_allclose(calibrated, found.softmax(dim=1), atol=1e-9)
 
 
 @pytest.mark.parametrize("calibrated", [False, True])

@@ -170,3 +170,21 @@ def test_intervals_cover(data: Any) -> None:
 def test_mistakes(data: Any, model: Any, how: dict[str, Any], message: str) -> None:
     with pytest.raises(GraphshiftError, match=message):
         model.predict_set(data.tests[0], **how)
+
+
+@pytest.mark.parametrize("name", ["hidden", "labels", "energy", "score/aps", "p"])
+@pytest.mark.parametrize("change", ["type", "length", "gone", "not finite"])
+def test_held_out_nodes_that_do_not_fit_are_refused(name: str, change: str) -> None:
+    """What a file may say; the checksum may well be right."""
+    task = gs.Task("binary", 2)
+    signals, labels = drawn(50, [0.5, 0.5], 0)
+    arrays = HeldOut.of([graph_of(labels)], [signals], task).arrays()
+    assert HeldOut.from_arrays(arrays, task).labels.equal(labels)
+    if change == "gone":
+        del arrays[name]
+    elif change == "not finite":
+        arrays[name] = torch.full_like(arrays[name], 99 if name == "labels" else float("nan"))
+    else:
+        arrays[name] = arrays[name].int() if change == "type" else arrays[name][:-1]
+    with pytest.raises(ValueError, match=r"missing|other types|differ in length|outside the classes"):
+        HeldOut.from_arrays(arrays, task)

@@ -46,6 +46,30 @@ def test_the_spread_is_that_of_a_share(environment: gs.Environment) -> None:
     assert np.std(drawn, ddof=1) == pytest.approx((share * (1 - share) / 400) ** 0.5, rel=0.25)
 
 
+def test_errors_that_neighbours_share_widen_the_spread() -> None:
+    """Fifty cliques of eight, each right or wrong as a whole: there are fifty draws of a coin, not four hundred."""
+    from torch_geometric.data import Data
+
+    clique = np.repeat(np.arange(50), 8)
+    edges = torch.tensor(np.argwhere(clique[:, None] == clique).T)
+    generator = torch.Generator().manual_seed(1)
+    y = torch.randint(0, 2, (400,), generator=generator)
+    graph = gs.Environment("cliques", Data(x=torch.rand(400, 3), edge_index=edges[:, edges[0] != edges[1]], y=y))
+    right = (np.arange(50) % 2 == 0)[clique]
+    drawn = resampled_scores(Known(right), [graph])  # type: ignore[arg-type]
+    assert np.std(drawn, ddof=1) == pytest.approx((0.25 / 50) ** 0.5, rel=0.3)  # 0.071; over nodes 0.025
+
+
+def test_nodes_that_do_not_count_are_in_no_draw(environment: gs.Environment) -> None:
+    mask = torch.zeros(400, dtype=torch.bool)
+    mask[:50] = True
+    few = environment.replace(mask=mask)
+    groups = resampling._groups(few)
+    assert sorted(np.concatenate(groups).tolist()) == list(range(50))
+    right = np.arange(400) < 50  # the others are all wrong
+    assert set(resampled_scores(Known(right), [few])) == {1.0}  # type: ignore[arg-type]
+
+
 def test_draws_are_shared_so_that_equal_models_differ_by_nothing(environment: gs.Environment) -> None:
     right = np.random.default_rng(1).random(400) < 0.7
     first, second = (resampled_scores(Known(right), [environment]) for _ in range(2))  # type: ignore[arg-type]

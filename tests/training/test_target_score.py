@@ -64,7 +64,7 @@ def test_labels_of_the_target_are_never_looked_at(data: gs.ShiftDataset) -> None
     wrong = [e.replace(y=(e.y + 1) % 4) for e in data.tests]
     fits = [
         gs.ERM(**settings).fit(data, target="tests"),
-        gs.ERM(**settings).fit(data.train, data.val, target=wrong),
+        gs.ERM(**settings).fit(data, target=wrong),
         gs.ERM(**settings).fit(replace(data, tests=(), target=data.tests)),
     ]
     assert len({fit.best_epoch_ for fit in fits}) == 1

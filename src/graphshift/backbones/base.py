@@ -103,6 +103,20 @@ class Linear(nn.Linear):
         return h if self.bias is None else h + self.bias
 
 
+def initialise(backbone: nn.Module, init: str) -> None:
+    """The first weights of all linear layers: Glorot's, or torch's own, uniform within ±1/√inputs, biases too.
+
+    Args:
+        backbone: whose layers.
+        init: ``"glorot"``, which they have already, or ``"uniform"``.
+    """
+    if init not in ("glorot", "uniform"):
+        raise GraphshiftError(f"init is {init!r}; expected 'glorot' or 'uniform'.")
+    for layer in backbone.modules() if init == "uniform" else ():
+        if isinstance(layer, nn.Linear):
+            nn.Linear.reset_parameters(layer)
+
+
 class ModuleBackbone(Backbone):
     """A user's own ``torch.nn.Module`` with ``forward(x, edge_index)``, optionally ``edge_weight`` and ``edge_attr``.
 

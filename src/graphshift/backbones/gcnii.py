@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from graphshift.backbones.base import BACKBONES, WIDTH, Backbone, Hop, Linear
+from graphshift.backbones.base import BACKBONES, WIDTH, Backbone, Hop, Linear, initialise
 from graphshift.backbones.memory import Needs
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
@@ -30,6 +30,7 @@ class GCNII(Backbone):
         alpha: α, the share of the initial residual.
         lamda: λ, how slowly the layers turn into identity maps.
         log_softmax: of the outputs, as in the authors' code, where it goes into the loss as if it were logits.
+        init: first weights, ``"glorot"``, or ``"uniform"`` as in PyG, torch and the authors' code.
     """
 
     def __init__(
@@ -43,12 +44,14 @@ class GCNII(Backbone):
         alpha: float = 0.1,
         lamda: float = 1.0,
         log_softmax: bool = False,
+        init: str = "glorot",
     ) -> None:
         super().__init__()
         self.enter = Linear(in_channels, hidden_channels)
         self.layers = nn.ModuleList(Linear(hidden_channels, hidden_channels, bias=False) for _ in range(num_layers))
         self.leave = Linear(hidden_channels, out_channels)
         self.dropout, self.alpha, self.lamda, self.log_softmax = dropout, alpha, lamda, log_softmax
+        initialise(self, init)
 
     def stem(self, x: Tensor | Sparse) -> Tensor:
         """h0."""

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone, Hop
+from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Backbone, Hop, initialise
 from graphshift.backbones.memory import Needs
 from graphshift.backbones.mlp import MLP
 from graphshift.graph.graph import Graph
@@ -28,6 +28,7 @@ class GPRGNN(Backbone):
         hops: how far Â is raised.
         alpha: α of the personalised-PageRank start of γ.
         dprate: dropout of the MLP's output before it is mixed over hops; the authors' code leaves it at 0.5.
+        init: first weights, ``"glorot"``, or ``"uniform"`` as in PyG, torch and the authors' code.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class GPRGNN(Backbone):
         hops: int = 10,
         alpha: float = 0.1,
         dprate: float = 0.0,
+        init: str = "glorot",
     ) -> None:
         super().__init__()
         self.dprate = dprate
@@ -49,6 +51,7 @@ class GPRGNN(Backbone):
         gamma = alpha * (1 - alpha) ** torch.arange(hops + 1, dtype=torch.get_default_dtype())
         gamma[-1] = (1 - alpha) ** hops
         self.gamma = nn.Parameter(gamma)
+        initialise(self, init)
 
     def stem(self, x: Tensor | Sparse) -> Tensor:
         """The whole MLP."""

@@ -2,7 +2,7 @@
 
 from torch import Tensor, cat, nn
 
-from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Linear
+from graphshift.backbones.base import BACKBONES, DEPTH, WIDTH, Linear, initialise
 from graphshift.backbones.layered import Convolution, Layered, widths
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
@@ -46,6 +46,7 @@ class SAGE(Layered):
         dropout: after each hidden layer.
         self_loops: the mean is over the node and its neighbours, as the paper says; False leaves the node out, as
             PyG's ``SAGEConv`` does.
+        init: first weights, ``"glorot"``, or ``"uniform"`` as in PyG, torch and the authors' code.
     """
 
     def __init__(
@@ -57,7 +58,9 @@ class SAGE(Layered):
         num_layers: int = DEPTH,
         dropout: float = 0.0,
         self_loops: bool = True,
+        init: str = "glorot",
     ) -> None:
         shapes = widths(in_channels, hidden_channels, out_channels, num_layers)
         layers = [SAGEConvolution(i, o, self_loops) for i, o in shapes]
         super().__init__(layers, dropout, activation=nn.ReLU(inplace=True))
+        initialise(self, init)

@@ -22,6 +22,7 @@ from graphshift.cli.serve import serve
 from graphshift.cli.shift import shift
 from graphshift.cli.show import demo, toy
 from graphshift.cli.use import predict, score
+from graphshift.cli.watch import watch
 
 app = typer.Typer(
     name="graphshift",
@@ -56,6 +57,7 @@ for command in (
     partition,
     shift,
     estimate,
+    watch,
     compare,
     recommend,
     reproduce,

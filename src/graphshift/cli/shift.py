@@ -122,11 +122,12 @@ def _from_datasets(
     names = [source.rpartition(":")[0], target.rpartition(":")[0]]
     first = load_dataset(names[0], option, data_dir)
     second = first if names[1] in (names[0], "") else load_dataset(names[1], option, data_dir)
-    found = [_environment(data, text.rpartition(":")[2]) for data, text in ((first, source), (second, target))]
+    found = [environment_of(data, text.rpartition(":")[2]) for data, text in ((first, source), (second, target))]
     return found[0], found[1], _names(first)
 
 
-def _environment(data: Any, name: str) -> Environment:
+def environment_of(data: Any, name: str) -> Environment:
+    """The environment of that name, or an error that lists them."""
     from graphshift.core.registry import expected_one_of
 
     everyone = {e.name: e for role in data.roles.values() for e in role}
@@ -165,5 +166,5 @@ def _from_run(
             new = new.replace(y=None)
     else:
         name, _, environment = target.rpartition(":")
-        new = _environment(load_dataset(name, option, data_dir), environment)
+        new = environment_of(load_dataset(name, option, data_dir), environment)
     return data.train[0], new, _names(data)

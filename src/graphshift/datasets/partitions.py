@@ -151,7 +151,8 @@ def open_partition(folder: str | Path, *, check: bool = True, progress: bool = F
 
     Args:
         folder: the folder.
-        check: compare every part with its digest, which reads the folder once.
+        check: compare every part with its digest and check its numbers, which reads the folder once. Of a folder from
+            a stranger never leave it out.
         progress: show a bar where that takes seconds.
     """
     data = read_partition(folder, check=check, progress=progress)

@@ -106,6 +106,19 @@ class Calibration:
             )
         return found, None
 
+    def adapted(
+        self, scores: Tensor, counted: Tensor | None = None, names: Sequence[Any] | None = None
+    ) -> tuple[Tensor | None, str | None]:
+        """Probabilities under the class prior of the unlabelled nodes; or None, and why that cannot be trusted.
+
+        Args:
+            scores: of every node, ``[n, classes]``.
+            counted: the nodes whose prior is estimated; None for all.
+            names: as in :meth:`prior_on`.
+        """
+        prior, unsafe = self.prior_on(scores if counted is None else scores[counted], names)
+        return None if unsafe else reweighted(self.probabilities(scores), self.prior, prior), unsafe
+
 
 def calibrated_to(scores: Sequence[Tensor], labels: Sequence[Tensor], prior: Tensor) -> Calibration:
     """Finds the temperature on labelled graphs that the model was not trained on.

@@ -27,7 +27,7 @@ from graphshift.data.environment import Environment, as_environments, check_toge
 from graphshift.data.remarks import label_remarks, mention
 from graphshift.data.tasks import Task
 from graphshift.datasets.tables.preparation import save_preparation
-from graphshift.estimators.adaptation import Calibration, calibrated_to, parts_of, reweighted
+from graphshift.estimators.adaptation import Calibration, parts_of
 from graphshift.estimators.checking import checked
 from graphshift.estimators.held_out import save_held_out
 from graphshift.estimators.learning import learn_from
@@ -362,10 +362,8 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         check_is_fitted(self, "task_")
         modes = ["", *(["norm"] if self.has_batch_norm else [])]
         learned = learn_from(self, as_environments(graphs, self.task_), modes)
-        self.confidences_, self.held_out_ = learned.confidences, learned.held_out
-        self.calibrations_ = {
-            mode: calibrated_to(scores, learned.labels, self.prior_) for mode, scores in learned.scores.items()
-        }
+        self.calibrations_, adapted = learned.priors(self.prior_)
+        self.confidences_, self.held_out_ = learned.confidences | adapted, learned.held_out
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes ``model.json`` and ``weights.safetensors``: all that :func:`load_model` needs.
@@ -446,12 +444,12 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
             return output
         calibration = self.calibrations_["norm" if "norm" in parts else ""]
         scores = self.task_.class_scores(output)
-        prior, unsafe = calibration.prior_on(scores[environment.counted.cpu()], self.classes_)
-        if unsafe is not None:
+        adapted, unsafe = calibration.adapted(scores, environment.counted.cpu(), self.classes_)
+        if adapted is None:
             message = f"environment {environment.name!r}: the class prior was left as it is: {unsafe}."
             warnings.warn(message, GraphshiftWarning, stacklevel=4)
             return output
-        return self.task_.output_of(reweighted(calibration.probabilities(scores), calibration.prior, prior))
+        return self.task_.output_of(adapted)
 
 
 def fitting_defaults(

@@ -159,6 +159,10 @@ class HeldOut:
         fit = all(getattr(signals, name).shape == shape for name, shape in shapes.items())
         fit = fit and signals.hidden.dim() == 2 and signals.hidden.shape[0] == n > 0
         fit = fit and all(one.shape == (parts, n) for one in scores.values())
+        kinds = {one.dtype for one in (*scores.values(), *(getattr(signals, name) for name in (*shapes, "hidden")))}
+        label = torch.int64 if task.is_classification else torch.float32
+        if not kinds <= {torch.float32, torch.float64} or labels.dtype != label:
+            raise ValueError("arrays have other types than expected")
         if not fit or not all(bool(torch.isfinite(one).all()) for one in arrays.values()):
             raise ValueError("arrays differ in length, or hold numbers that are not finite")
         if task.is_classification and not (int(labels.min()) >= 0 and int(labels.max()) < task.num_classes):

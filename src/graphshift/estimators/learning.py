@@ -11,7 +11,7 @@ from torch import Tensor
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
 from graphshift.data.pieces import standing_for
-from graphshift.estimators.adaptation import parts_of
+from graphshift.estimators.adaptation import Calibration, calibrated_to, parts_of
 from graphshift.estimators.confidence import Confidence, confidence_of
 from graphshift.estimators.held_out import HeldOut, Signals
 from graphshift.estimators.predictor import Predictor
@@ -32,6 +32,23 @@ class Learned:
     held_out: dict[str, HeldOut] = field(default_factory=dict)
     scores: dict[str, list[Tensor]] = field(default_factory=dict)
     labels: list[Tensor] = field(default_factory=list)
+
+    def priors(self, prior: Tensor) -> tuple[dict[str, Calibration], dict[str, Confidence]]:
+        """What ``adapt="prior"`` needs of each mode, and how sure the adapted model may be.
+
+        The temperature of a calibration finds class shares well, which is not the one with which probabilities are
+        right. So they get one more, fitted to these graphs as each is adapted to its own class prior.
+
+        Args:
+            prior: shares of the classes in training.
+        """
+        calibrations, confidences = dict[str, Calibration](), dict[str, Confidence]()
+        for mode, scores in self.scores.items():
+            found = calibrations[mode] = calibrated_to(scores, self.labels, prior)
+            adapted = [(own, found.adapted(own)[0]) for own in scores]
+            logs = [own if p is None else p.log() for own, p in adapted]
+            confidences["+".join(filter(None, (mode, "prior")))] = confidence_of(logs, self.labels, binary=False)
+        return calibrations, confidences
 
 
 def learn_from(model: Predictor, environments: Sequence[Environment], modes: Sequence[str]) -> Learned:

@@ -18,6 +18,7 @@ class TaskNote(_Note):
     kind: str = Field(max_length=100)
     num_classes: int = Field(ge=0, le=2**31)
     metric: str = Field("", max_length=100)
+    two_logits: bool = False
 
 
 class CalibrationNote(_Note):

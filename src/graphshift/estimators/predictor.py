@@ -18,7 +18,7 @@ from graphshift.data.pieces import standing_for
 from graphshift.data.tasks import Task
 from graphshift.datasets.tables.files import Source
 from graphshift.datasets.tables.preparation import Preparation
-from graphshift.estimators.adaptation import parts_of
+from graphshift.estimators.adaptation import ADAPTATIONS, parts_of
 from graphshift.estimators.confidence import Confidence, parsed
 from graphshift.estimators.estimating import Estimate, at_counted, check_metric, combined
 from graphshift.estimators.frames import prediction_frame, prepared
@@ -132,7 +132,8 @@ class Predictor(ABC):
             graphs, adapt: as in :meth:`predict`.
             calibrated: divide the outputs by the temperature that was fitted to the validation graphs; see
                 :class:`~graphshift.estimators.confidence.Confidence`. Predicted classes stay the same. With
-                ``adapt="prior"`` probabilities stay as the prior was estimated with them.
+                ``adapt="prior"`` by that of the validation graphs adapted to their own prior; the mean of an ensemble
+                stays as it is then.
         """
         self._check_fitted()
         if not self.task_.is_classification:
@@ -254,6 +255,12 @@ class Predictor(ABC):
             if not bool(torch.isfinite(output).all()):
                 raise GraphshiftError(f"environment {e.name!r}: the model predicts NaN or infinite values.")
             found[e] = Signals.of(e, hidden, output, self.task_, self._confidence(adapt))
+            old, new = self.held_out_[adapt or ""].signals.hidden.shape[1], found[e].hidden.shape[1]
+            if old != new:
+                raise GraphshiftError(
+                    f"the held-out nodes have {old} hidden numbers each and the model has {new}: they are of another "
+                    "model; call model.calibrate(graphs) and save it again."
+                )
         return found
 
     @overload
@@ -296,11 +303,11 @@ class Predictor(ABC):
         return self._each(graphs, measure, adapt)
 
     def _confidence(self, adapt: str | None) -> Confidence | None:
-        return self.confidences_.get("norm" if "norm" in parts_of(adapt) else "")
+        parts = parts_of(adapt)
+        return self.confidences_.get("+".join(part for part in ADAPTATIONS if part in parts))
 
     def _scaled(self, output: Tensor, adapt: str | None, calibrated: bool) -> Tensor:
-        """The calibrated output. Adapted to a prior, it is calibrated already."""
-        confidence = self._confidence(adapt) if calibrated and "prior" not in parts_of(adapt) else None
+        confidence = self._confidence(adapt) if calibrated else None
         return output if confidence is None else confidence.scaled(output, self.task_)
 
     def _shifted(

@@ -209,6 +209,7 @@ def fitted_to(
     epochs: int,
     seconds: float,
     *,
+    budget: float | None = None,
     workers: int = 1,
     rules: int = 1,
     environments: int = 0,
@@ -223,6 +224,8 @@ def fitted_to(
         needed: arms to keep.
         epochs: of a whole fit.
         seconds: that are left for fits.
+        budget: of which they are left; an arm to keep is dropped if one fit takes more than half of it. None stands for
+            ``seconds``.
         workers: that share the fits.
         rules: by which settings are chosen.
         environments: training environments that can be left out in turn.
@@ -238,7 +241,7 @@ def fitted_to(
 
     once, dropped = 1 if environments else 0, dict[str, str]()
     for name in (name for name in needed if name in costs and not costs[name].epoch):  # epochs can be made fewer
-        if costs[name].fixed / workers > max(seconds / 2, _ALWAYS):
+        if costs[name].fixed / workers > max((budget or seconds) / 2, _ALWAYS):
             dropped[name] = f"one fit takes about {duration(costs[name].fixed)}"
     kept = [name for name in costs if name in needed and name not in dropped]
     smallest = [Size(2, 0, epochs, once), Size(1, 0, epochs, once), Size(1, 0, epochs)]

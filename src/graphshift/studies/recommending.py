@@ -184,7 +184,7 @@ def recommend_on(
                 raise GraphshiftError(f"no candidate could be fitted; the first: {next(iter(slow.values()))}")
             last = max(cost.once(epochs) for cost in costs.values()) if data.target else 0.0
             left = time_left(budget, time.monotonic() - start + last, reading, workers, starts=2)
-            how: dict[str, Any] = {"workers": max(workers, 1), "rules": len(rules)}
+            how: dict[str, Any] = {"budget": budget, "workers": max(workers, 1), "rules": len(rules)}
             how["environments"] = len(checked.left_out)
             how["blended"] = [[a.name for a in checked.arms if a.settings["method"] in g] for g in (TABLES, NETWORKS)]
             sizing = fitted_to(costs, needed, epochs, left, **how)

@@ -1,51 +1,16 @@
 """What is known of one fit: the same object from worker to ledger to statistics to tables."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field
 
-from graphshift.core.errors import GraphshiftError
+from graphshift.core.stored import Entry, adapter
 from graphshift.data.metrics import METRICS
 
 Kind: TypeAlias = Literal["trial", "run", "limit", "left_out"]
-
-_adapters: dict[type, TypeAdapter[Any]] = {}
-
-
-def _adapter(kind: type) -> TypeAdapter[Any]:
-    return _adapters[kind] if kind in _adapters else _adapters.setdefault(kind, TypeAdapter(kind))
-
-
-class Stored:
-    """A dataclass that is kept as JSON. Types are checked when it is read; fields of later versions are left aside."""
-
-    @classmethod
-    def from_json(cls, content: Any, *, where: str = "") -> Self:
-        """Reads what :meth:`to_json` gave; an error begins with ``where`` and names the first field that is wrong."""
-        try:
-            found: Self = _adapter(cls).validate_json(json.dumps(content), strict=True)
-        except ValidationError as error:
-            first = error.errors()[0]
-            name = ".".join(map(str, first["loc"]))
-            what = "is missing" if first["type"] == "missing" else f"is {first['input']!r:.80}; {first['msg']}"
-            raise GraphshiftError(f"{where}{f'field `{name}` ' if name else ''}{what}.") from None
-        return found
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        found: dict[str, Any] = _adapter(type(self)).dump_python(self, by_alias=True)
-        return found
-
-
-class Entry(Stored):
-    """A line of a ledger: of several with the same ``id`` the last counts, and ``"failed"`` ones can be run again."""
-
-    id: str
-    status: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +96,7 @@ class Record(Entry):
 
     def to_json(self) -> dict[str, Any]:
         """As plain values. What only some kinds of fits have is there if they have it."""
-        content, short = super().to_json(), _adapter(Selected)
+        content, short = super().to_json(), adapter(Selected)
         for rule, one in self.selections.items():
             content["selections"][rule] = short.dump_python(one, by_alias=True, exclude_defaults=True)
         optional = {name for name in ("folds", "trained_with") if not getattr(self, name)}

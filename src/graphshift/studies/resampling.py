@@ -1,17 +1,23 @@
-"""Scores of resampled nodes (a bootstrap): how far a score depends on which nodes there happened to be."""
+"""Scores of resampled communities (a bootstrap): how far a score depends on which nodes there happened to be."""
 
 from collections.abc import Callable, Sequence
 from statistics import stdev
 from typing import Any
+from weakref import WeakKeyDictionary
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.data.communities import communities
 from graphshift.data.environment import Environment
 from graphshift.data.metrics import METRICS
 from graphshift.estimators.predictor import Predictor
+from graphshift.graph.graph import Graph
+
+#: Communities of a graph, and the fewest nodes that one has on average: a small graph has fewer communities.
+_COMMUNITIES, _MEMBERS = 100, 8
 
 #: How many times the nodes are drawn. The draws are the same for every model, so that differences can be taken.
 DRAWS = 100
@@ -24,11 +30,14 @@ _QUICK = ("accuracy", "roc_auc")
 #: More nodes than these are not drawn; the deviations are then scaled to the size of the graph.
 _MOST = 20_000
 
+_known: WeakKeyDictionary[Graph, NDArray[np.int64]] = WeakKeyDictionary()  # every model and metric asks again
+
 
 def resampled_scores(model: Predictor, environments: Sequence[Environment], *, adapt: str | None = None) -> list[float]:
-    """The mean score over environments, of which the counted nodes are drawn with replacement; one for each draw.
+    """The mean score over environments, of which communities are drawn with replacement; one for each draw.
 
-    Nodes are drawn as if they were independent. Neighbours are not quite, so that the spread is rather too small.
+    A model errs on neighbours together: nodes drawn one by one, as if they were independent, would make the spread too
+    small. So about a hundred communities of each graph are drawn, each with all its counted nodes.
 
     Args:
         model: fitted.
@@ -59,14 +68,27 @@ def _predicted(model: Predictor, environment: Environment, adapt: str | None) ->
 
 def _draws(environment: Environment, predicted: NDArray[np.floating]) -> NDArray[np.floating]:
     y = environment.labels.cpu().numpy()
-    size = min(y.size, _MOST)
+    groups = _groups(environment)
+    count = max(round(len(groups) * min(_MOST / y.size, 1.0)), 1)
     random = np.random.default_rng([crc32(environment.name.encode()), y.size])
     score = _scorer(environment.task.metric, y, predicted)
     whole = score(np.arange(y.size))
     draws = DRAWS if environment.task.metric in _QUICK else SLOW_DRAWS
-    drawn = np.array([score(random.integers(0, y.size, size)) for _ in range(draws)])
+    drawn = np.empty(draws)
+    for i in range(draws):
+        drawn[i] = score(np.concatenate([groups[k] for k in random.integers(0, len(groups), count)]))
     drawn = np.where(np.isfinite(drawn), drawn, whole)
-    return whole + (size / y.size) ** 0.5 * (drawn - whole)
+    return whole + (count / len(groups)) ** 0.5 * (drawn - whole)
+
+
+def _groups(environment: Environment) -> list[NDArray[np.intp]]:
+    """The counted nodes of each community, by their place among the counted ones; communities without any stay out."""
+    graph = environment.graph
+    if graph not in _known:
+        _known[graph] = communities(graph, max(min(_COMMUNITIES, graph.num_nodes // _MEMBERS), 1))
+    own = _known[graph][environment.counted.cpu().numpy()]
+    order = np.argsort(own, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(own[order])) + 1)
 
 
 def _scorer(metric: str, y: NDArray[Any], predicted: NDArray[np.floating]) -> Callable[[NDArray[np.integer]], float]:

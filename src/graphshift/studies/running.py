@@ -13,6 +13,7 @@ import torch
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.html import html_table
+from graphshift.core.ledger import Ledger
 from graphshift.core.parsing import checked_note
 from graphshift.core.progress import error_console
 from graphshift.core.storage import read_json, write_json
@@ -21,7 +22,6 @@ from graphshift.studies.engines import LOCAL, Engine
 from graphshift.studies.folder import open_folder, plan_json, study_folder
 from graphshift.studies.job_runner import JobRunner, Log, failed
 from graphshift.studies.jobs import Job, Schedule
-from graphshift.studies.ledger import Ledger
 from graphshift.studies.notes import Provenance
 from graphshift.studies.plan import Plan
 from graphshift.studies.progress import ProgressDisplay, StudyProgress, progress_display, seconds_left

@@ -7,13 +7,14 @@ from statistics import fmean
 from typing import Any
 
 from graphshift._version import __version__
+from graphshift.core.stored import Stored
 from graphshift.data.metrics import METRICS
 from graphshift.estimators.adaptation import parts_of
 from graphshift.estimators.target import MARK, MEANING
 from graphshift.studies.gap import GapClosed, Limit, closed, limits_of
 from graphshift.studies.jobs import Records, Schedule
 from graphshift.studies.plan import NOT_ALLOWED, Arm
-from graphshift.studies.records import Record, Row, Stored, rows_of, variant_name
+from graphshift.studies.records import Record, Row, rows_of, variant_name
 from graphshift.studies.remarks import notes_on
 from graphshift.studies.resolved import ResolvedPlan
 from graphshift.studies.statistics import Difference, Spread, compare, share_a_pair, spread

@@ -12,11 +12,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import MaxAbsScaler
 
+from graphshift.core.stored import Stored
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.estimators.predictor import Predictor
 from graphshift.graph.sparse import Sparse
-from graphshift.studies.records import Stored
 
 #: Nodes of either side that are looked at to tell them apart.
 _MOST = 2_000

@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 
+from graphshift.core.ledger import Ledger
 from graphshift.lab.leaderboard.tables import dataset_tables
 from graphshift.lab.paper import EXPERIMENTS, ITEMS
 from graphshift.lab.paper.exploring import explored
@@ -19,7 +20,6 @@ from graphshift.lab.paper.tables import exploring_table, long_table, rates_table
 from graphshift.lab.reproduce.report import short_tables
 from graphshift.report.study_tables import markdown_table
 from graphshift.studies import Record, compare, rows_of
-from graphshift.studies.ledger import Ledger
 from tiny_studies import row
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -30,6 +30,15 @@ OF_VALUES = ("x_col", "x_value")  # of sparse features, with x_rowptr
 ALL = (*OF_NODES, "rowptr", *OF_ENTRIES, "x_rowptr", *OF_VALUES, "haloptr", "halo")
 
 
+class TaskNote(BaseModel, extra="forbid", frozen=True, strict=True):
+    """A :class:`~graphshift.data.tasks.Task`."""
+
+    kind: str
+    num_classes: int = Field(ge=0)
+    metric: str = ""
+    two_logits: bool = False
+
+
 class ArrayNote(BaseModel, extra="forbid", frozen=True):
     """The type and the shape of one array."""
 
@@ -55,7 +64,7 @@ class EnvironmentNote(BaseModel, extra="forbid", frozen=True):
 
     name: str
     role: Literal["train", "val", "tests", "target"]
-    folder: str
+    folder: str = Field(pattern=r"^[A-Za-z0-9_.-]+$", max_length=200)
     nodes: int = Field(ge=1)
     edges: int = Field(ge=0)
     undirected: bool
@@ -87,7 +96,7 @@ class PartitionNote(BaseModel, extra="forbid", frozen=True):
     format: int
     graphshift: str = __version__
     name: str
-    task: dict[str, Any]
+    task: TaskNote
     classes: tuple[str, ...]
     features: int = Field(ge=1)
     parts: int = Field(ge=1)
@@ -133,14 +142,15 @@ def digest_of(arrays: Mapping[str, NDArray[Any]], begin: int, end: int, part: in
     for name in ALL:
         if name not in arrays:
             continue
-        array, (first, last) = arrays[name], _span(arrays, name, begin, end, part)
+        array, (first, last) = arrays[name], span(arrays, name, begin, end, part)
         step = max(1, 2**24 // max(array.dtype.itemsize * int(np.prod(array.shape[1:])), 1))
         for at in range(first, last, step):
             found = zlib.crc32(np.ascontiguousarray(array[at : min(at + step, last)]).view(np.uint8).data, found)
     return f"{found:08x}"
 
 
-def _span(arrays: Mapping[str, NDArray[Any]], name: str, begin: int, end: int, part: int) -> tuple[int, int]:
+def span(arrays: Mapping[str, NDArray[Any]], name: str, begin: int, end: int, part: int) -> tuple[int, int]:
+    """Which rows of an array are those of a part, whose nodes are the rows ``begin`` to ``end - 1``."""
     if name in OF_NODES:
         return begin, end
     if name in ("rowptr", "x_rowptr"):

@@ -15,6 +15,15 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.core.progress import progress_bar
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
+from graphshift.data.partition.checking import (
+    Arrays,
+    again,
+    check_environment,
+    check_part,
+    check_whole,
+    map_array,
+    task_of,
+)
 from graphshift.data.partition.format import MANIFEST, EnvironmentNote, PartitionNote, digest_of, read_manifest
 from graphshift.data.tasks import Task
 from graphshift.graph.edge_features import EdgeFeatures
@@ -50,15 +59,20 @@ def read_partition(folder: str | Path, *, check: bool = True, progress: bool = F
 
     Args:
         folder: that :func:`graphshift.partition` wrote.
-        check: compare every part with its digest, which reads the folder once.
+        check: compare every part with its digest and check its numbers, which reads the folder once. Of a folder from
+            a stranger never leave it out.
         progress: show a bar where that takes seconds.
     """
     folder = Path(folder)
-    note = read_manifest(folder)
-    arrays = {one.name: _arrays(folder, one) for one in note.environments}
+    note, where = read_manifest(folder), str(folder / MANIFEST)
+    task, arrays = task_of(note, where), {}
+    for one in note.environments:
+        check_environment(one, task, note.features, where)
+        place = folder / "environments" / one.folder
+        arrays[one.name] = {name: map_array(place / f"{name}.npy", about, folder) for name, about in one.arrays.items()}
+        check_whole(one, arrays[one.name], str(place))
     if check:
-        _check_digests(folder, note, arrays, progress=progress)
-    task = Task(**note.task)
+        _check_parts(folder, note, task, arrays, progress=progress)
     roles: dict[str, list[Environment]] = {"train": [], "val": [], "tests": [], "target": []}
     for one in note.environments:
         roles[one.role].append(_environment(one, arrays[one.name], task, note.features))
@@ -66,47 +80,25 @@ def read_partition(folder: str | Path, *, check: bool = True, progress: bool = F
     return ShiftDataset(note.name, **roles, defaults=note.defaults, facts=facts)
 
 
-def _arrays(folder: Path, note: EnvironmentNote) -> dict[str, NDArray[Any]]:
-    found: dict[str, NDArray[Any]] = {}
-    for name, about in note.arrays.items():
-        path = folder / "environments" / note.folder / f"{name}.npy"
-        try:
-            array = np.load(path, mmap_mode="c" if all(about.shape) else None, allow_pickle=False)
-        except FileNotFoundError:
-            raise GraphshiftError(f"{path}: there is no such file, and {MANIFEST} names it; {_again(folder)}") from None
-        except (OSError, ValueError) as error:
-            raise GraphshiftError(f"{path}: cannot be read ({error}); the file is damaged; {_again(folder)}") from None
-        if (array.dtype.str, array.shape) != (about.dtype, about.shape):
-            raise GraphshiftError(
-                f"{path}: holds {array.dtype.str} {list(array.shape)}, and {MANIFEST} says {about.dtype} "
-                f"{list(about.shape)}: it is of another dataset, or damaged; {_again(folder)}"
-            )
-        found[name] = array
-    return found
-
-
-def _check_digests(
-    folder: Path, note: PartitionNote, arrays: Mapping[str, Mapping[str, NDArray[Any]]], *, progress: bool
+def _check_parts(
+    folder: Path, note: PartitionNote, task: Task, arrays: Mapping[str, Arrays], *, progress: bool
 ) -> None:
     total = sum(len(one.digests) for one in note.environments)
     size = sum(a.nbytes for own in arrays.values() for a in own.values())
     with progress_bar("checking parts", total if progress and size > _LARGE else 0, unit="parts") as report:
         done = 0
         for one in note.environments:
+            place = folder / "environments" / one.folder
             for part, expected in enumerate(one.digests):
                 if digest_of(arrays[one.name], one.begin[part], one.begin[part + 1], part) != expected:
                     raise GraphshiftError(
-                        f"{folder / 'environments' / one.folder}: part {part} (rows {one.begin[part]:,} to "
-                        f"{one.begin[part + 1] - 1:,}) is not what was written (crc32): it is damaged, or of another "
-                        f"dataset; {_again(folder)}"
+                        f"{place}: part {part} (rows {one.begin[part]:,} to {one.begin[part + 1] - 1:,}) is not what "
+                        f"was written (crc32): it is damaged, or of another dataset; {again(folder)}"
                     )
+                check_part(one, arrays[one.name], part, task, note.features, str(place))
                 done += 1
                 report({"epoch": done})
             Parts(one, arrays[one.name]).release()
-
-
-def _again(folder: Path) -> str:
-    return f"make the partition again: graphshift partition … --out {folder} --force."
 
 
 def _environment(

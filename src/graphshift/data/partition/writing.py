@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.parsing import checked_note
 from graphshift.core.storage import read_json, write_json
 from graphshift.data.environment import Environment
 from graphshift.data.partition.dividing import Divider, divide
@@ -88,7 +89,7 @@ def write_environment(folder: Path, environment: Environment, role: str, rows: R
     """
     done = folder / "environment.json"
     if done.is_file():
-        return EnvironmentNote.model_validate(read_json(done))
+        return checked_note(EnvironmentNote, read_json(done), where=str(done))
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(folder)
     folder.mkdir(parents=True)

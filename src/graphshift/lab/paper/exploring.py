@@ -19,7 +19,9 @@ from torch import Tensor
 
 from graphshift.backbones import Backbone
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.ledger import Ledger
 from graphshift.core.randomness import derive_seed, other_nodes
+from graphshift.core.stored import Entry
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.datasets import DATASETS as ALL_DATASETS
@@ -28,8 +30,6 @@ from graphshift.graph.graph import Graph
 from graphshift.lab.paper.reproducing import quiet
 from graphshift.methods import EERM, ERM, EERMMethod
 from graphshift.methods.risks import variance
-from graphshift.studies.ledger import Ledger
-from graphshift.studies.records import Entry
 from graphshift.studies.resolved import load_data
 
 #: The datasets, with the options that differ from the dataset's defaults.

@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from graphshift.core.errors import GraphshiftWarning
+from graphshift.core.ledger import Ledger
 from graphshift.core.storage import read_json
 from graphshift.datasets import DATASETS
 from graphshift.datasets.reading.files import data_directory
@@ -19,7 +20,6 @@ from graphshift.lab.paper.items import Item
 from graphshift.lab.paper.settings import Size, plan_of
 from graphshift.studies import Record, Row, Summary, rows_of, run_study
 from graphshift.studies.engines import LOCAL, Engine
-from graphshift.studies.ledger import Ledger
 
 
 @dataclass(frozen=True)

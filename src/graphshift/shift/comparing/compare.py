@@ -29,7 +29,7 @@ from graphshift.shift.comparing.surroundings import surroundings_block
 
 #: The chance of an alarm where nothing has moved.
 LEVEL = 0.05
-_FEWEST = 60  # counted nodes: below, parts have no size
+FEWEST_NODES = 60  # that count: below, parts have no size
 
 
 @dataclass(frozen=True)
@@ -182,9 +182,9 @@ def _environments(source: Any, target: Any) -> tuple[Environment, Environment]:
         first, second = first.replace(task=task), second.replace(task=task)
     for e in (first, second):
         count = int(e.mask.sum())
-        if count < _FEWEST:
+        if count < FEWEST_NODES:
             raise GraphshiftError(
-                f"compare_graphs: {e.name!r} has {count} nodes that count; expected at least {_FEWEST}: fewer do "
+                f"compare_graphs: {e.name!r} has {count} nodes that count; expected at least {FEWEST_NODES}: fewer do "
                 "not show what has moved."
             )
     return first, second

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.ledger import Ledger
 from graphshift.studies import Record, Summary
-from graphshift.studies.ledger import Ledger
 from tiny_studies import record
 
 RESULTS = Path(__file__).parents[2] / "results"

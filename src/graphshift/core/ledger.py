@@ -1,4 +1,4 @@
-"""The ledger: one line of JSON for each fit that is done; lines are only added."""
+"""A ledger: one line of JSON for each thing that is done, such as a fit; lines are only added."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.parsing import NotJSONError, parse_json, read_bytes
-from graphshift.studies.records import Entry
+from graphshift.core.stored import Entry
 
 E = TypeVar("E", bound=Entry)
 
@@ -17,8 +17,8 @@ _MOST = 512 * 1024**2  # bytes: some hundred thousand fits
 class Ledger(Generic[E]):
     """What is done, by id; the last line of an id counts.
 
-    Only the study's own process writes, a line at a time and through to the disk. A kill can therefore tear the last
-    line alone: it is dropped, and its fit is run again.
+    Only one process writes, a line at a time and through to the disk. A kill can therefore tear the last line alone: it
+    is dropped, and what it was of is done again.
 
     Args:
         kind: the class of its entries, as :class:`~graphshift.studies.records.Record`.

@@ -1,0 +1,172 @@
+"""Fits a handful of arms on each case and keeps what each rule could see, with the test scores that judge the rules.
+
+One JSON line for each case, so that a run can be stopped and continued.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.data.dataset import ShiftDataset
+from graphshift.datasets import DATASETS, load
+from graphshift.estimators import Ensemble, Estimator, Predictor, make_estimator
+from graphshift.lab.paper.reproducing import absent
+from graphshift.shift.estimating import estimate_score
+
+#: The arms, the simplest first; each with the dataset's own settings otherwise.
+ARMS: dict[str, dict[str, Any]] = {
+    "ERM, mlp": {"method": "erm", "backbone": "mlp"},
+    "ERM, gcn": {"method": "erm", "backbone": "gcn"},
+    "ERM, sage": {"method": "erm", "backbone": "sage"},
+    "EERM random, gcn": {"method": "eerm", "backbone": "gcn", "explorer": "random"},
+    "EERM gradient, gcn": {"method": "eerm", "backbone": "gcn", "explorer": "gradient"},
+    "EERM features, gcn": {"method": "eerm", "backbone": "gcn", "explorer": "features"},
+}
+
+#: The mean of one model of every arm.
+COMMITTEE = "committee"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One dataset as it is used here.
+
+    Attributes:
+        experiment: its name in tables; draws of one dataset share it.
+        dataset, options: the data.
+        draw: seed of the models, and of data that are made.
+        epochs: of every fit.
+    """
+
+    experiment: str
+    dataset: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    draw: int = 0
+    epochs: int = 60
+
+    @property
+    def key(self) -> str:
+        """Its name in the ledger."""
+        return f"{self.experiment}, {self.draw}, {self.epochs} epochs"
+
+
+_CITATION = [(a, b) for a in ("acm", "citation", "dblp") for b in ("acm", "citation", "dblp") if a != b]
+
+
+def cases(draws: int = 1) -> Iterator[Case]:
+    """All cases, a draw of every dataset before the next; those whose split is fixed and that cost much have one."""
+    for draw in range(draws):
+        for name in ("planted-structure", "planted"):
+            yield Case(name, name, {"nodes": 500, "seed": draw}, draw, 40)
+        yield Case("cbas", "cbas", {}, draw, 40)
+        yield Case("pubmed-temporal", "pubmed-temporal", {}, draw, 40)
+        yield Case("cora", "cora", {"seed": draw}, draw, 40)
+        if draw == 0:
+            yield Case("twitch", "twitch", {}, draw, 30)
+            for source, target in _CITATION:
+                yield Case(f"citation {source} → {target}", "citation", {"source": source, "target": target}, draw, 20)
+            yield Case("photo", "photo", {"seed": draw}, draw, 30)
+            schools = {"training": "hopkins", "val": "Yale4", "tests": "Brown11,Reed98"}
+            yield Case("facebook-100", "facebook100", schools, draw, 20)
+
+
+def run_choosing(
+    ledger: Path,
+    data_dir: Path | None,
+    *,
+    draws: int = 1,
+    quick: bool = False,
+    force: bool = False,
+    report: Callable[[dict[str, Any]], None] | None = None,
+) -> list[dict[str, Any]]:
+    """The records of all cases; those that the ledger has are not made again.
+
+    Args:
+        ledger: the file of JSON lines.
+        data_dir: where the raw files of datasets are; datasets that are not there are left out.
+        draws: of every dataset that is made from a seed, and of PubMed.
+        quick: the two made datasets alone, small.
+        force: begin a new ledger.
+        report: called with the number of cases done, as ``{"epoch": 3}``.
+    """
+    ledger.parent.mkdir(parents=True, exist_ok=True)
+    if force:
+        ledger.unlink(missing_ok=True)
+    known = {record["case"]: record for record in shown_choosing(ledger)} if ledger.is_file() else {}
+    wanted, found = list(_quick() if quick else cases(draws)), []
+    for done, case in enumerate(wanted):
+        if report is not None:
+            report({"epoch": done})
+        if case.key not in known:
+            if absent(case.dataset, data_dir):
+                continue
+            known[case.key] = measured(case, data_dir)
+            with open(ledger, "a", encoding="utf-8") as stream:
+                stream.write(json.dumps(known[case.key], ensure_ascii=False) + "\n")
+        found.append(known[case.key])
+    return found
+
+
+def shown_choosing(ledger: Path) -> list[dict[str, Any]]:
+    """The records of a ledger; a last line that was torn by a stop is left aside."""
+    try:
+        lines = ledger.read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines if line.endswith("}")]
+    except (OSError, ValueError) as error:
+        raise GraphshiftError(
+            f"{ledger}: cannot be read ({error}); remove it and run `reproduce choosing` again."
+        ) from None
+
+
+def _quick() -> Iterator[Case]:
+    for name in ("planted-structure", "planted"):
+        yield Case(name, name, {"nodes": 200, "seed": 0}, 0, 10)
+
+
+def measured(case: Case, data_dir: Path | None) -> dict[str, Any]:
+    """The record of one case."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GraphshiftWarning)
+        data = _load(case, data_dir)
+        arms: dict[str, Any] = {}
+        members: list[Estimator] = []
+        for name, settings in ARMS.items():
+            given = {**settings, "epochs": case.epochs, "seed": case.draw}
+            model = make_estimator(given, data.defaults).fit(data, target="tests", also=["target"])
+            plain = {"validation": fmean(model.score(e) for e in data.val), "tests": model.score(data.tests)}
+            arms[name] = {"val": plain | {"epoch": model.best_epoch_}, "seconds": round(model.seconds_, 1)}
+            by_target = model.also_["target"]
+            other = copy.deepcopy(model)
+            other.take(by_target)
+            other.calibrate(data.val)
+            arms[name]["target"] = seen(other, data) | {"epoch": by_target.epoch}
+            members.append(model)
+        committee = Ensemble(members)
+        committee.calibrate(data.val)
+        arms[COMMITTEE] = {"target": seen(committee, data)}
+    about = {"case": case.key, "experiment": case.experiment, "draw": case.draw, "metric": data.task.metric}
+    return {**about, "epochs": case.epochs, "arms": arms}
+
+
+def seen(model: Predictor, data: ShiftDataset) -> dict[str, Any]:
+    """The validation score, every estimate on the tests, and apart from these the true scores, which judge."""
+    estimates = estimate_score(model, data.tests, data.val)
+    assert isinstance(estimates, dict)  # of several graphs
+    return {
+        "validation": fmean(model.score(e) for e in data.val),
+        "estimates": {name: one.to_json() for name, one in estimates.items()},
+        "tests": model.score(data.tests),
+    }
+
+
+def _load(case: Case, data_dir: Path | None) -> ShiftDataset:
+    folder = {"data_dir": data_dir} if data_dir is not None and "data_dir" in DATASETS[case.dataset].options else {}
+    return load(case.dataset, **case.options, **folder)
