@@ -47,6 +47,8 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.methods.vrex import VREx
     from graphshift.report.pictures import figure
     from graphshift.report.study_api import compare, recommend
+    from graphshift.shift.auditing.audit import audit
+    from graphshift.shift.auditing.explaining import as_module
     from graphshift.shift.comparing.compare import compare_graphs
     from graphshift.shift.estimating import estimate_score
     from graphshift.shift.watching import watch
@@ -71,6 +73,8 @@ _HOMES = {
     "methods": ("METHODS", "eerm_objective", "variance"),
     "report.pictures": ("figure",),
     "report.study_api": ("compare", "recommend"),
+    "shift.auditing.audit": ("audit",),
+    "shift.auditing.explaining": ("as_module",),
     "shift.comparing.compare": ("compare_graphs",),
     "shift.estimating": ("estimate_score",),
     "shift.watching": ("watch",),

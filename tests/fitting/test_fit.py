@@ -73,6 +73,7 @@ def test_a_folder_holds_everything(tmp_path: Path) -> None:
         "config.json",
         "history.jsonl",
         "result.json",
+        "model/explored.safetensors",
         "model/held_out.safetensors",
         "model/model.json",
         "model/weights.safetensors",

@@ -179,7 +179,8 @@ def test_the_page_and_the_description(plain: tuple[Predictor, Any]) -> None:
     assert described["openapi"].startswith("3.")
     assert set(described["paths"]) == {"/health", "/model", "/predict", "/predict/changed"}
     schema = described["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    assert set(schema["properties"]) == {"nodes", "edges", "unknown_ids", "adapt", "threshold", "calibrated"}
+    trust = {"abstain", "coverage", "weights", "shift"}
+    assert set(schema["properties"]) == trust | {"nodes", "edges", "unknown_ids", "adapt", "threshold", "calibrated"}
     assert web.get("/health").json()["status"] == "ok"
 
 
@@ -281,7 +282,8 @@ def hostile(width: int) -> Iterator[tuple[str, bytes]]:
     values: list[Any] = [None, True, -1, 10**400, 1.5, "", "x" * 10_000, "\x00", "\ud800", [], [[]], {}, {"a": {}}]
     for value in values:
         yield f"body {value!r:.20}", json.dumps(value).encode()
-        for name in ("nodes", "edges", "adapt", "threshold", "calibrated", "unknown_ids"):
+        asked = ("abstain", "coverage", "weights", "shift")
+        for name in ("nodes", "edges", "adapt", "threshold", "calibrated", "unknown_ids", *asked):
             yield f"{name} {value!r:.20}", json.dumps(good | {name: value}).encode()
         yield f"a node {value!r:.20}", json.dumps(good | {"nodes": [value]}).encode()
         for name in ("id", "x"):
@@ -299,6 +301,49 @@ def hostile(width: int) -> Iterator[tuple[str, bytes]]:
     yield "loops", json.dumps(good | {"edges": [{"source": "a", "target": "a"}] * 50}).encode()
     yield "other bytes", bytes(range(256)) * 20
     yield "gzip", b"\x1f\x8b\x08" + b"\x00" * 100
+
+
+def test_sets_answers_and_the_shift_flag_are_the_models() -> None:
+    data = gs.load("planted-structure", nodes=300)
+    model = gs.ERM("sage", epochs=15).fit(data)
+    graph = data.tests[-1]
+    asking = body_of(graph) | {"coverage": 0.9, "weights": "copies", "abstain": 0.3, "shift": True}
+    refused = client(Service(model)).post("/predict", json=asking)
+    assert (refused.status_code, "model.explore" in refused.json()["detail"]) == (422, True)
+    model.explore(data.val)
+    answer = client(Service(model, graph)).post("/predict", json=asking)
+    assert answer.status_code == 200, answer.text
+    found, sets = model.predict_or_abstain(graph, 0.3), model.predict_set(graph, 0.9, weights="copies")
+    for i, one in enumerate(answer.json()["predictions"]):
+        assert one["set"] == np.flatnonzero(sets.members[i]).tolist()
+        assert one["answer"] == (int(found.predictions[i]) if found.answered[i] else "I don't know")
+        assert (one["reason"], one["p_right"]) == (found.reasons[i], pytest.approx(found.right[i]))
+    assert answer.json()["shift"]["moved"] is True  # homophily is 0 there
+    same = client(Service(model)).post("/predict", json=body_of(data.val[0]) | {"shift": True})
+    assert same.json()["shift"]["moved"] is False
+    changed = client(Service(model, graph)).post(
+        "/predict/changed", json={"nodes": asking["nodes"][:2], "coverage": 0.5, "abstain": 0.1}
+    )
+    assert [{"set", "answer"} <= one.keys() for one in changed.json()["predictions"]] == [True, True]
+    few = client(Service(model)).post("/predict", json=asking | {"nodes": asking["nodes"][:3], "edges": []})
+    assert few.status_code == 200, few.text
+    assert few.json()["shift"]["moved"] is None
+
+
+def test_intervals_are_served_in_the_users_unit(tmp_path: Path) -> None:
+    nodes, edges = tables(90)
+    nodes["fraud"] = nodes["income"] * 1000.123
+    split = {"environments": "town", "train": "a", "val": "b", "tests": "c"}
+    data = gs.from_tables(nodes, edges, label="fraud", **split)
+    model = gs.ERM("mlp", epochs=3).fit(data)
+    body = {"nodes": nodes.drop(columns="fraud").to_dict("records"), "edges": edges.to_dict("records"), "coverage": 0.5}
+    answer = client(Service(model)).post("/predict", json=body)
+    assert answer.status_code == 200, answer.text
+    for one in answer.json()["predictions"]:
+        assert one["interval"][0] <= one["prediction"] <= one["interval"][1]
+    assert answer.json()["predictions"][0]["prediction"] > 1000
+    asked = client(Service(model)).post("/predict", json=body | {"abstain": 0.1})
+    assert (asked.status_code, "values" in asked.json()["detail"]) == (422, True)
 
 
 def test_two_hundred_hostile_requests(plain: tuple[Predictor, Any], tabular: tuple[Predictor, Path]) -> None:

@@ -8,8 +8,9 @@ import torch
 
 import graphshift as gs
 from graphshift.data.metrics import METRICS
+from graphshift.estimators.copies import moved_edges, shifted_copies
 from graphshift.estimators.estimating import Estimate
-from graphshift.shift.estimating import Copy, _rewired, _shifted, learned
+from graphshift.shift.estimating import Copy, learned
 
 ACCURACY = METRICS.find("accuracy")
 
@@ -54,7 +55,7 @@ def test_edges_within_a_class_lead_to_another() -> None:
 
     old = [homophily(environment.graph)]
     for share in (0.3, 0.7):
-        made = _rewired(environment, share, np.random.default_rng(0))
+        made = moved_edges(environment, share, np.random.default_rng(0))
         assert made.undirected
         assert abs(made.num_edges - environment.graph.num_edges) < 0.1 * environment.graph.num_edges
         old.append(homophily(made))
@@ -64,7 +65,7 @@ def test_edges_within_a_class_lead_to_another() -> None:
 def test_copies_keep_the_graph_and_the_seed_decides() -> None:
     environment = gs.load("planted", nodes=200).val[0]
     before = environment.graph.keys.clone(), environment.x.clone()
-    one, two = ([*_shifted(environment, np.random.default_rng(5))] for _ in range(2))
+    one, two = ([*shifted_copies(environment, np.random.default_rng(5))] for _ in range(2))
     assert {kind for kind, *_ in one} == {"none", "edges", "labels", "features", "noise", "parts", "shares"}
     for (_, a, rows), (_, b, again) in zip(one, two, strict=True):
         assert torch.equal(a.graph.keys, b.graph.keys)

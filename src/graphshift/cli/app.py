@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from graphshift._version import __version__
+from graphshift.cli.audit import audit
 from graphshift.cli.bench import bench
 from graphshift.cli.compare import compare
 from graphshift.cli.data import data_app
@@ -58,6 +59,7 @@ for command in (
     shift,
     estimate,
     watch,
+    audit,
     compare,
     recommend,
     reproduce,

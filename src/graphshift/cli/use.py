@@ -31,8 +31,13 @@ Coverage = Annotated[
 Score = Annotated[str, Option(metavar="threshold|aps|raps", help="of --coverage: how sets are filled")]
 Smooth = Annotated[float, Option(metavar="L", help="of --coverage: the part of a score that is its neighbours' mean")]
 Weights = Annotated[
-    str, Option(metavar="auto|none|each-class|classes|features", help="of --coverage: what may have shifted")
+    str, Option(metavar="auto|none|each-class|classes|features|copies", help="of --coverage: what may have shifted")
 ]
+Abstain = Annotated[
+    float | None,
+    Option(metavar="ERROR", help='add an answer where so few are expected to be wrong, "I don\'t know" elsewhere'),
+]
+Target = Annotated[bool, Option("--target", help="calibrate probabilities to each graph, without its labels")]
 _OPTIONS = "an option of the dataset, as nodes=500; of tables: unknown_ids=drop, separator=;"
 TableOptions = Annotated[list[str] | None, Option("--option", "-o", metavar="NAME=VALUE", help=_OPTIONS)]
 
@@ -90,6 +95,8 @@ def predict(
     adapt: Adapt = None,
     threshold: Threshold = None,
     raw: Raw = False,
+    target: Target = False,
+    abstain: Abstain = None,
     coverage: Coverage = None,
     set_score: Score = "aps",
     smooth: Smooth = 0.0,
@@ -109,14 +116,25 @@ def predict(
         raise GraphshiftError("--set-score, --smooth and --weights say how sets are made: give --coverage too, as 0.9.")
     sets = None if coverage is None else HowSets(coverage, set_score, smooth, weights=weights)
     loaded = load_model(model)
-    how: Any = {"adapt": adapt, "threshold": _threshold(threshold), "calibrated": False if raw else None, "sets": sets}
+    if raw and (target or abstain is not None):
+        raise GraphshiftError("--raw leaves probabilities as they are; --target and --abstain calibrate them.")
+    calibrated = False if raw else "target" if target else None
+    how: Any = {"adapt": adapt, "threshold": _threshold(threshold), "calibrated": calibrated, "sets": sets}
+    how["abstain"] = abstain
     if are_tables(dataset, edges):
         table = node_table(loaded, prepared_tables(loaded, dataset, edges, option, data_dir), **how)
     else:
         table = prediction_table(loaded, load_dataset(dataset, option, data_dir), every_node=every_node, **how)
     write_table(table, out)
     count = len(table)
-    print(json.dumps({"written": str(out), "nodes": count}) if json_ else f"{count:,} predictions written to {out}")
+    told: dict[str, Any] = {"written": str(out), "nodes": count}
+    text = f"{count:,} predictions written to {out}"
+    if abstain is not None:
+        told["answered"] = int((table["reason"] == "").sum())
+        reasons = table["reason"][table["reason"] != ""].value_counts()
+        text += f"; {told['answered']:,} answered"
+        text += "".join(f", {number:,} not: {reason}" for reason, number in reasons.items())
+    print(json.dumps(told) if json_ else text)
 
 
 def are_tables(dataset: str, edges: Path | None) -> bool:

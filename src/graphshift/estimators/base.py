@@ -29,6 +29,7 @@ from graphshift.data.tasks import Task
 from graphshift.datasets.tables.preparation import save_preparation
 from graphshift.estimators.adaptation import Calibration, parts_of
 from graphshift.estimators.checking import checked
+from graphshift.estimators.explored import save_explored
 from graphshift.estimators.held_out import save_held_out
 from graphshift.estimators.learning import learn_from
 from graphshift.estimators.predictor import Graphs, Predictor
@@ -364,6 +365,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         learned = learn_from(self, as_environments(graphs, self.task_), modes)
         self.calibrations_, adapted = learned.priors(self.prior_)
         self.confidences_, self.held_out_ = learned.confidences | adapted, learned.held_out
+        self.explored_ = None  # copies were looked at with the old temperature
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes ``model.json`` and ``weights.safetensors``: all that :func:`load_model` needs.
@@ -391,6 +393,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         note |= {"prior": self.prior_.tolist(), "calibrations": calibrations, "confidences": confidences}
         write_json(folder / "model.json", note)
         save_held_out(folder, self.held_out_)
+        save_explored(folder, self.explored_)
         save_preparation(folder, self.preparation_, overwrite=overwrite)
 
     def _html_repr(self) -> str:

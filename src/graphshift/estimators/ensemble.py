@@ -14,6 +14,7 @@ from graphshift.data.environment import Environment, as_environments
 from graphshift.datasets.tables.preparation import save_preparation
 from graphshift.estimators.base import FORMAT, Estimator, refuse_occupied
 from graphshift.estimators.confidence import Confidence
+from graphshift.estimators.explored import save_explored
 from graphshift.estimators.held_out import save_held_out
 from graphshift.estimators.learning import learn_from
 from graphshift.estimators.predictor import Graphs, Predictor
@@ -47,7 +48,7 @@ class Ensemble(Predictor):
         """
         modes = ["", *(["norm"] if all("norm" in member.confidences_ for member in self.members) else [])]
         learned = learn_from(self, as_environments(graphs, self.task_), modes)
-        self.confidences_, self.held_out_ = learned.confidences, learned.held_out
+        self.confidences_, self.held_out_, self.explored_ = learned.confidences, learned.held_out, None
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes ``ensemble.json`` and a folder for each member; the arguments are :meth:`Estimator.save`'s."""
@@ -58,6 +59,7 @@ class Ensemble(Predictor):
             member.save(folder / name / "model", overwrite=overwrite)
         note_ensemble(folder, len(names), self.confidences_)
         save_held_out(folder, self.held_out_)
+        save_explored(folder, self.explored_)
         save_preparation(folder, self.preparation_, overwrite=overwrite)
         for name in ("model.json", "weights.safetensors"):
             (folder / name).unlink(missing_ok=True)

@@ -16,6 +16,7 @@ from graphshift.estimators.adaptation import Calibration
 from graphshift.estimators.base import FORMAT, Estimator
 from graphshift.estimators.confidence import Confidence
 from graphshift.estimators.ensemble import Ensemble
+from graphshift.estimators.explored import load_explored
 from graphshift.estimators.gnn import GNNEstimator
 from graphshift.estimators.held_out import load_held_out
 from graphshift.estimators.notes import EnsembleNote, ModelNote
@@ -36,6 +37,7 @@ def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Esti
         ensemble = Ensemble(members)
         ensemble.confidences_ = _confidences(note, folder / "ensemble.json")
         ensemble.held_out_ = load_held_out(folder, ensemble.task_)
+        ensemble.explored_ = load_explored(folder, ensemble.task_)
         ensemble.preparation_ = load_preparation(folder) or ensemble.preparation_
         return ensemble
     of_run = not (folder / "model.json").is_file() and (folder / "model" / "model.json").is_file()
@@ -84,6 +86,7 @@ def _load(folder: Path, backbone: nn.Module | None) -> Estimator:
     model.history_, model.prior_, model.calibrations_ = [], prior, calibrations
     model.confidences_ = _confidences(note, folder / "model.json")
     model.held_out_ = load_held_out(folder, task)
+    model.explored_ = load_explored(folder, task)
     model.preparation_ = load_preparation(folder)
     return model
 

@@ -1,10 +1,11 @@
 """What everything that predicts shares: one graph or several in, arrays or scores out."""
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias, TypedDict, Unpack, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
+import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
@@ -13,24 +14,15 @@ from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment, as_environments
-from graphshift.data.metrics import METRICS
 from graphshift.data.pieces import standing_for
 from graphshift.data.tasks import Task
 from graphshift.datasets.tables.files import Source
 from graphshift.datasets.tables.preparation import Preparation
 from graphshift.estimators.adaptation import ADAPTATIONS, parts_of
+from graphshift.estimators.answering import UNKNOWN, Answers
 from graphshift.estimators.confidence import Confidence, parsed
-from graphshift.estimators.estimating import Estimate, at_counted, check_metric, combined
 from graphshift.estimators.frames import prediction_frame, prepared
-from graphshift.estimators.held_out import HeldOut, Signals
-from graphshift.estimators.sets import HowSets, PredictionSets, sets_of
-
-Graphs: TypeAlias = Environment | Data | Iterable[Environment | Data]
-
-
-def fitting(graphs: Graphs, task: Task, *, labelled: bool = False) -> list[Environment]:
-    """Graphs as far as they fit into memory: parts stand for one in a partition folder."""
-    return [standing_for(e) for e in as_environments(graphs, task, labelled=labelled)]
+from graphshift.estimators.trust import Graphs, Trust, fitting
 
 
 class How(TypedDict, total=False):
@@ -41,7 +33,7 @@ class How(TypedDict, total=False):
     calibrated: bool
 
 
-class Predictor(ABC):
+class Predictor(Trust):
     """Predicts and scores. A subclass says what it puts out for a graph.
 
     Attributes:
@@ -49,19 +41,12 @@ class Predictor(ABC):
         n_features_in_: the width of ``x``.
         n_edge_features_: the width of ``edge_attr``, if the model uses it; else 0.
         preparation_: how raw tables become graphs, if the model was fitted on tables; else None.
-        confidences_: what validation graphs said of the probabilities, by adaptation: ``""`` for none, ``"norm"``.
-            Empty without validation graphs and in regression.
-        held_out_: what they said for prediction sets, likewise; see :meth:`predict_set`.
-        prior_: shares of the classes in training; empty in regression.
+        confidences_, held_out_, explored_, prior_: as in :class:`~graphshift.estimators.trust.Trust`.
     """
 
-    task_: Task
     n_features_in_: int
     n_edge_features_: int = 0
     preparation_: Preparation | None = None
-    confidences_: dict[str, Confidence]
-    held_out_: dict[str, HeldOut]
-    prior_: Tensor
 
     @property
     def classes_(self) -> tuple[Any, ...]:
@@ -124,7 +109,7 @@ class Predictor(ABC):
         return self._each(graphs, decide, adapt, labelled=False)
 
     def predict_proba(
-        self, graphs: Graphs, *, adapt: str | None = None, calibrated: bool = False
+        self, graphs: Graphs, *, adapt: str | None = None, calibrated: bool | Literal["target"] = False
     ) -> NDArray[Any] | dict[str, NDArray[Any]]:
         """Class probabilities of every node, ``[nodes, classes]``; several graphs give a dict by name.
 
@@ -133,7 +118,9 @@ class Predictor(ABC):
             calibrated: divide the outputs by the temperature that was fitted to the validation graphs; see
                 :class:`~graphshift.estimators.confidence.Confidence`. Predicted classes stay the same. With
                 ``adapt="prior"`` by that of the validation graphs adapted to their own prior; the mean of an ensemble
-                stays as it is then.
+                stays as it is then. ``"target"`` calibrates to the graph itself, without its labels: each node has a
+                temperature, and class shares are corrected where they can be estimated, so that another class may be
+                the likeliest; see :meth:`explore`.
         """
         self._check_fitted()
         if not self.task_.is_classification:
@@ -144,8 +131,16 @@ class Predictor(ABC):
                 "'id_val', or call model.calibrate(graphs) with labelled graphs."
             )
 
+        if calibrated == "target":
+            self._explored(adapt)
+            shown = {e.name: self.outlook(e, one).p.numpy() for e, one in self.signals(graphs).items()}
+            return next(iter(shown.values())) if isinstance(graphs, Environment | Data) else shown
+        if not isinstance(calibrated, bool):
+            raise GraphshiftError(f"calibrated is {calibrated!r}; expected True, False or 'target'.")
+        scale = calibrated
+
         def probabilities(_: Environment, output: Tensor) -> NDArray[Any]:
-            return self.task_.probabilities(self._scaled(output, adapt, calibrated)).numpy()
+            return self.task_.probabilities(self._scaled(output, adapt, scale)).numpy()
 
         return self._each(graphs, probabilities, adapt, labelled=False)
 
@@ -154,8 +149,9 @@ class Predictor(ABC):
         graphs: Graphs,
         *,
         adapt: str | None = None,
-        calibrated: bool | None = None,
+        calibrated: bool | Literal["target"] | None = None,
         threshold: float | str | None = None,
+        abstain: float | None = None,
     ) -> pd.DataFrame:
         """Predictions as a table: one row for each node of each graph, in their order.
 
@@ -166,102 +162,49 @@ class Predictor(ABC):
             graphs, adapt: as in :meth:`predict`.
             calibrated: as in :meth:`predict_proba`. None calibrates where there were validation graphs.
             threshold: as in :meth:`predict`; a number is compared with the probabilities in the table.
+            abstain: adds ``answer`` (the prediction, or "I don't know"), ``p_right`` and ``reason``, so that a share
+                ``abstain`` of the answers is expected to be wrong at most; see :meth:`predict_or_abstain`.
+                Probabilities are then calibrated to the graph.
         """
         self._check_fitted()
+        if calibrated == "target" or abstain is not None:
+            return self._frame_on_target(graphs, adapt, threshold, abstain)
         if calibrated is None:
             calibrated = bool(self.confidences_)
+        if not isinstance(calibrated, bool):
+            raise GraphshiftError(f"calibrated is {calibrated!r}; expected True, False or 'target'.")
+        scale = calibrated
 
         def frame(environment: Environment, output: Tensor) -> pd.DataFrame:
-            output = self._scaled(output, adapt, calibrated)
-            decided = self.task_.predictions(self._shifted(output, adapt, threshold, calibrated=calibrated))
+            output = self._scaled(output, adapt, scale)
+            decided = self.task_.predictions(self._shifted(output, adapt, threshold, calibrated=scale))
             probabilities = self.task_.probabilities(output).numpy() if self.task_.is_classification else None
             return prediction_frame(environment, decided.numpy(), probabilities, self.preparation_, self.classes_)
 
         found = self._each([graphs] if isinstance(graphs, Environment | Data) else graphs, frame, adapt, labelled=False)
         return pd.concat(found.values(), ignore_index=True)
 
-    def predict_set(
-        self,
-        graphs: Graphs,
-        coverage: float = 0.9,
-        *,
-        score: str = "aps",
-        smooth: float = 0.0,
-        alike: float = 0.0,
-        weights: str = "auto",
-        adapt: str | None = None,
-    ) -> PredictionSets | dict[str, PredictionSets]:
-        """For every node a set of classes, or an interval, that has its label with probability ``coverage``.
-
-        It holds for nodes that are exchangeable with the held-out ones (:meth:`calibrate`), and under the assumption of
-        the weights where there are some: see :data:`graphshift.estimators.sets.WEIGHTS`. Several graphs give a dict.
-
-        Args:
-            graphs: labels are not needed, and never looked at.
-            coverage: the share of nodes whose set is to have their label.
-            score: ``"threshold"``, ``"aps"`` or ``"raps"``; not used in regression.
-            smooth, alike: parts of a score that are the mean of neighbours' (DAPS) and of alike nodes' (SNAPS).
-            weights: ``"none"``, ``"each-class"``, ``"classes"``, ``"features"`` or ``"auto"``.
-            adapt: ``"norm"`` or None; for new class shares there are weights.
-        """
-        how = HowSets(coverage, score, smooth, alike, weights)
-        found = {}
-        for e, signals in self.signals(graphs, adapt=adapt).items():
-            held = self.held_out_["" if adapt is None else adapt]
-            found[e.name] = sets_of(e.replace(task=self.task_), signals, held, self.prior_, how, self.classes_)
-        return next(iter(found.values())) if isinstance(graphs, Environment | Data) else found
-
-    def estimate_score(self, graphs: Graphs, *, adapt: str | None = None) -> Estimate | dict[str, Estimate]:
-        """What the model is expected to score on a graph, without its labels; several graphs give a dict.
-
-        It is the median of the estimates of :data:`graphshift.estimators.estimating.ESTIMATES` that need no validation
-        graph at hand; :func:`graphshift.estimate_score` learns on shifted copies of one, and does better.
-
-        Args:
-            graphs: labels are not needed, and never looked at.
-            adapt: ``"norm"`` or None.
-        """
-        metric = METRICS.find(self.task_.metric)
-        check_metric(metric, self.task_.is_classification)
-        found = {}
-        for e, signals in self.signals(fitting(graphs, self.task_), adapt=adapt).items():
-            target = at_counted(signals, e.counted.cpu())
-            found[e.name] = combined(self.held_out_[adapt or ""], target, self.prior_, metric)
-        return next(iter(found.values())) if isinstance(graphs, Environment | Data) else found
-
-    def signals(self, graphs: Graphs, *, adapt: str | None = None) -> dict[Environment, Signals]:
-        """What the model shows of every node: probabilities, the neighbours' mean, hidden states, energy; by graph.
-
-        Args:
-            graphs: labels are not looked at.
-            adapt: ``"norm"`` or None.
-        """
-        self._check_fitted()
-        if not self.held_out_:
+    def _frame_on_target(
+        self, graphs: Graphs, adapt: str | None, threshold: float | str | None, abstain: float | None
+    ) -> pd.DataFrame:
+        """The table with probabilities that are calibrated to each graph and, if wanted, with answers."""
+        if threshold is not None:
             raise GraphshiftError(
-                "the model has no held-out nodes: it was fitted without a validation graph, or saved by an earlier "
-                "version. Fit it with a validation graph or selection 'id_val', or call model.calibrate(graphs) with "
-                "labelled graphs that it was not trained on, and save it."
+                f"threshold is {threshold!r}, and probabilities are calibrated to the graph, where none was chosen; "
+                "leave it out."
             )
-        if adapt not in (None, *filter(None, self.held_out_)):
-            raise GraphshiftError(
-                f"adapt is {adapt!r}; expected {' or '.join(repr(m or None) for m in self.held_out_)} here; for new "
-                "class shares there is weights='classes'."
-            )
-        parts, found = self._checked(adapt), {}
+        self._explored(adapt)
+        tables = []
         for e in as_environments(graphs, self.task_, labelled=False):
-            self._check_width(e)
-            hidden, output = self._represented(e.to(self._device()), parts)
-            if not bool(torch.isfinite(output).all()):
-                raise GraphshiftError(f"environment {e.name!r}: the model predicts NaN or infinite values.")
-            found[e] = Signals.of(e, hidden, output, self.task_, self._confidence(adapt))
-            old, new = self.held_out_[adapt or ""].signals.hidden.shape[1], found[e].hidden.shape[1]
-            if old != new:
-                raise GraphshiftError(
-                    f"the held-out nodes have {old} hidden numbers each and the model has {new}: they are of another "
-                    "model; call model.calibrate(graphs) and save it again."
-                )
-        return found
+            found = None if abstain is None else self.predict_or_abstain(e, abstain)
+            p = found.probabilities if isinstance(found, Answers) else self.predict_proba(e, calibrated="target")
+            assert isinstance(p, np.ndarray)  # of one graph
+            table = prediction_frame(e, p.argmax(axis=1), p, self.preparation_, self.classes_)
+            if isinstance(found, Answers):
+                table["answer"] = np.where(found.answered, table["prediction"].astype(object), UNKNOWN)
+                table["p_right"], table["reason"] = found.right, found.reasons
+            tables.append(table)
+        return pd.concat(tables, ignore_index=True)
 
     @overload
     def score(self, graphs: Environment | Data, **how: Unpack[How]) -> float: ...

@@ -17,6 +17,7 @@ from graphshift.core.registry import expected_one_of
 from graphshift.data.environment import Environment
 from graphshift.estimators.adaptation import calibrated_to
 from graphshift.estimators.conformal import SCORES, density_ratio, effective_number, quantile
+from graphshift.estimators.explored import Explored
 from graphshift.estimators.held_out import HeldOut, Signals, mixed, score_parts
 
 #: Weights of held-out nodes, with what they assume.
@@ -25,6 +26,7 @@ WEIGHTS = {
     "each-class": "class shares may have changed in any way, and nothing else has; nothing is estimated",
     "classes": "class shares have changed, and nothing else; they are estimated",
     "features": "what the model shows of nodes has changed, and not what labels follow from it",
+    "copies": "among shifted copies of the validation graphs are nodes like these",
     "auto": "each-class if all classes have 30 held-out nodes, else classes, features, none; it is said which",
 }
 
@@ -59,6 +61,8 @@ class HowSets:
         for name in ("smooth", "alike"):
             if not 0 <= getattr(self, name) <= 1:
                 raise GraphshiftError(f"{name} is {getattr(self, name)!r}; expected a part between 0 and 1.")
+        if self.weights == "copies" and self.alike:
+            raise GraphshiftError(f"alike is {self.alike}, and weights 'copies' have no alike nodes; leave it out.")
         if self.smooth + self.alike > 1:
             raise GraphshiftError(f"smooth is {self.smooth} and alike {self.alike}; together they are at most 1.")
 
@@ -124,7 +128,13 @@ class Weighting:
 
 
 def sets_of(
-    environment: Environment, signals: Signals, held: HeldOut, prior: Tensor, how: HowSets, names: Sequence[Any]
+    environment: Environment,
+    signals: Signals,
+    held: HeldOut,
+    prior: Tensor,
+    how: HowSets,
+    names: Sequence[Any],
+    explored: Explored | None = None,
 ) -> PredictionSets:
     """The sets of a graph's nodes.
 
@@ -135,7 +145,10 @@ def sets_of(
         prior: shares of the classes in training.
         how: how.
         names: of the classes, for remarks.
+        explored: what shifted copies said, for weights ``"copies"``.
     """
+    if how.weights == "copies" and explored is not None:
+        return _sets_by_copies(environment, signals, explored, how)
     found = weighting(signals.at(environment.counted.cpu()), signals, held, prior, how.weights, names)
     if found.remark:
         warnings.warn(f"environment {environment.name!r}: {found.remark}", GraphshiftWarning, stacklevel=5)
@@ -149,6 +162,17 @@ def sets_of(
     true = held.scores_of(how.score, how.smooth, how.alike).numpy()
     limits = found.limits(true, held.labels.numpy(), how.coverage)
     return PredictionSets(how.coverage, scores <= limits, None, **told)
+
+
+def _sets_by_copies(environment: Environment, signals: Signals, explored: Explored, how: HowSets) -> PredictionSets:
+    """With the nodes of copies for held-out ones, weighted to look like the graph."""
+    outlook = explored.on(environment, signals)
+    remark = f"{outlook.unlike}; the sets are for nodes like those of the copies." if outlook.unlike else ""
+    if remark:
+        warnings.warn(f"environment {environment.name!r}: {remark}", GraphshiftWarning, stacklevel=6)
+    scores = mixed(score_parts(environment, signals, how.score, alike=False), how.smooth, 0.0).numpy()
+    limits = quantile(explored.scores_of(how.score, how.smooth), how.coverage, outlook.weights, outlook.own)
+    return PredictionSets(how.coverage, scores <= limits[:, None], None, "copies", outlook.number, remark)
 
 
 def weighting(

@@ -11,6 +11,7 @@ from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets import load
 from graphshift.estimators import make_estimator
 from graphshift.estimators.ensemble import Ensemble, note_ensemble
+from graphshift.estimators.explored import save_explored
 from graphshift.estimators.held_out import save_held_out
 from graphshift.estimators.loading import load_model
 from graphshift.fitting.confidence import too_sure
@@ -19,6 +20,7 @@ from graphshift.fitting.fit import (
     FitRequest,
     check_folder,
     config_of,
+    explore,
     fit_in_folder,
     mean_and_tests,
     peak_rss_mb,
@@ -90,8 +92,10 @@ def _finish(folder: Path, data: ShiftDataset, results: list[dict[str, Any]]) -> 
     ensemble = load_model(folder)
     assert isinstance(ensemble, Ensemble)
     ensemble.calibrate(data.val)
+    explore(ensemble, data.val)
     note_ensemble(folder, len(results), ensemble.confidences_)
     save_held_out(folder, ensemble.held_out_)
+    save_explored(folder, ensemble.explored_)
     write_predictions(ensemble, data, folder)
     seconds = sum(r["seconds"] for r in results)
     result = {name: results[0][name] for name in _SHARED} | {"seconds": seconds, "ensemble": len(results)}

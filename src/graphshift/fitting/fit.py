@@ -1,5 +1,6 @@
 """One fit from a dataset's name to a folder with its result: what ``graphshift fit`` does, without the printing."""
 
+import contextlib
 import json
 import platform
 import shutil
@@ -17,6 +18,7 @@ from graphshift.core.hparams import hparams_of
 from graphshift.core.parsing import checked_note
 from graphshift.core.storage import read_json, write_json
 from graphshift.data.dataset import SEEN, ShiftDataset
+from graphshift.data.environment import Environment
 from graphshift.data.metrics import METRICS
 from graphshift.datasets import load
 from graphshift.estimators import Estimator, Predictor, make_estimator
@@ -39,10 +41,14 @@ _FILES = (
     "model",
     "ensemble.json",
     "held_out.safetensors",
+    "explored.safetensors",
     "preparation.json",
     "predictions.csv",
     "members",  # of a blend: their histories and checkpoints
 )
+
+#: Nodes of validation graphs whose copies are looked at after a fit.
+MOST_EXPLORED = 50_000
 
 
 @dataclass(frozen=True)
@@ -235,12 +241,21 @@ def finish(model: Estimator, data: ShiftDataset, run: Run, expected: Estimate) -
     run.mend()
     result |= {"estimated_mb": expected.megabytes, "low_memory": low_memory(model)}
     result["warnings"] = warnings_about(result, data) + too_sure(result)
+    explore(model, data.val)
     model.save(place, overwrite=True)
     write_predictions(model, data, run.folder)
     write_json(run.folder / "result.json", result)
     for checkpoint in (run.checkpoint, *run.folder.glob("members/*/checkpoint.safetensors")):
         checkpoint.unlink(missing_ok=True)
     return result
+
+
+def explore(model: Predictor, validation: Sequence[Environment]) -> None:
+    """Looks at shifted copies of validation graphs, if there are some and they are not too large for it."""
+    size = sum(e.num_nodes for e in validation)
+    if model.task_.is_classification and model.held_out_ and 0 < size <= MOST_EXPLORED:
+        with contextlib.suppress(GraphshiftError):  # too few labelled nodes; who asks for answers is told
+            model.explore(validation)
 
 
 def _log_name(folder: Path) -> str:

@@ -4,6 +4,7 @@ import dataclasses
 import warnings
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -27,9 +28,10 @@ def prediction_table(
     roles: Collection[str] = ("train", "val", "tests", "target"),
     every_node: bool = False,
     adapt: str | None = None,
-    calibrated: bool | None = None,
+    calibrated: bool | Literal["target"] | None = None,
     threshold: float | str | None = None,
     sets: HowSets | None = None,
+    abstain: float | None = None,
 ) -> pd.DataFrame:
     """One row for each node: id, environment, role, counted, prediction and, for classes, ``p(NAME)`` of each.
 
@@ -41,7 +43,7 @@ def prediction_table(
         data: the dataset.
         roles: whose environments.
         every_node: all nodes of every environment: by time, those of earlier periods again.
-        adapt, calibrated, threshold: as in :meth:`Predictor.predict_frame`.
+        adapt, calibrated, threshold, abstain: as in :meth:`Predictor.predict_frame`.
         sets: adds what :func:`node_table` does.
     """
     check_preparation(model, data)
@@ -59,7 +61,8 @@ def prediction_table(
                 seen = seen.append(ids[~counted])
             if role not in roles:
                 continue
-            table = node_table(model, e, adapt=adapt, calibrated=calibrated, threshold=threshold, sets=sets)
+            how: Any = {"adapt": adapt, "calibrated": calibrated, "threshold": threshold, "abstain": abstain}
+            table = node_table(model, e, **how, sets=sets)
             table.insert(2, "role", role)
             table.insert(3, "counted", counted.astype(int))
             tables.append(table[rows])
@@ -73,23 +76,24 @@ def node_table(
     environment: Environment,
     *,
     adapt: str | None = None,
-    calibrated: bool | None = None,
+    calibrated: bool | Literal["target"] | None = None,
     threshold: float | str | None = None,
     sets: HowSets | None = None,
+    abstain: float | None = None,
 ) -> pd.DataFrame:
     """The table of one graph; see :func:`prediction_table`.
 
     Args:
         model: fitted.
         environment: the graph.
-        adapt, calibrated, threshold: as in :meth:`Predictor.predict_frame`.
+        adapt, calibrated, threshold, abstain: as in :meth:`Predictor.predict_frame`.
         sets: adds ``set``, classes with ``|`` between, and ``set_size``; in regression ``lower`` and ``upper``.
     """
-    table = model.predict_frame(environment, adapt=adapt, calibrated=calibrated, threshold=threshold)
+    table = model.predict_frame(environment, adapt=adapt, calibrated=calibrated, threshold=threshold, abstain=abstain)
     if sets is None:
         return table
-    how = {one.name: getattr(sets, one.name) for one in dataclasses.fields(sets)}
-    found = model.predict_set(environment, adapt=adapt, **how)
+    made = {one.name: getattr(sets, one.name) for one in dataclasses.fields(sets)}
+    found = model.predict_set(environment, adapt=adapt, **made)
     assert isinstance(found, PredictionSets)  # of one graph
     if found.members is not None:
         names = np.array([str(name) for name in model.classes_], dtype=object)

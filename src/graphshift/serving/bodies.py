@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -34,11 +34,23 @@ class Body(BaseModel, extra="forbid", allow_inf_nan=False):
     unknown_ids: str = Field(default="error", description="'drop' leaves out edges whose ends are not among the nodes")
     adapt: str | None = Field(default=None, description="'norm', 'prior' or 'norm+prior'")
     threshold: float | str | None = Field(default=None, description="of class 1: a probability, 'auto', 'recall=0.9'")
-    calibrated: bool | None = Field(default=None, description="calibrated probabilities; where possible by default")
+    calibrated: bool | Literal["target"] | None = Field(
+        default=None, description="calibrated probabilities, where possible by default; 'target': to this graph"
+    )
+    abstain: float | None = Field(
+        default=None, description="add answer, p_right and reason, so that this share of answers is wrong at most"
+    )
+    coverage: float | None = Field(
+        default=None, description="add a set of classes, or an interval, that has the truth with this probability"
+    )
+    weights: str = Field(default="auto", description="of coverage: what may have shifted, as 'copies' or 'none'")
+    shift: bool = Field(default=False, description="say whether the graph is unlike those of validation")
 
     def how(self) -> dict[str, Any]:
         """The arguments of :meth:`Predictor.predict_frame`."""
-        return {"adapt": self.adapt, "threshold": self.threshold, "calibrated": self.calibrated}
+        return {"adapt": self.adapt, "threshold": self.threshold, "calibrated": self.calibrated} | {
+            "abstain": self.abstain
+        }
 
 
 class Changes(Body):

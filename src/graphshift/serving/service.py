@@ -16,6 +16,7 @@ from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.environment import Environment
 from graphshift.estimators import Estimator
 from graphshift.estimators.predictor import Predictor
+from graphshift.estimators.sets import PredictionSets
 from graphshift.serving.bodies import Body, Changes, Features, Rows
 from graphshift.serving.limits import Limits
 
@@ -112,11 +113,36 @@ class Service:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", GraphshiftWarning)
             environment, wanted = graph()
-            table = self.model.predict_frame(environment, **body.how())
-        table = table if wanted is None else table[np.asarray(wanted)]
+            records = _records(self.model.predict_frame(environment, **body.how()))
+            if body.coverage is not None:
+                self._add_sets(records, environment, body)
+            moved = self._moved(environment) if body.shift else {}
+        records = records if wanted is None else [one for one, asked in zip(records, wanted, strict=True) if asked]
         notes = [str(one.message) for one in told if issubclass(one.category, GraphshiftWarning)]
-        answer = {"predictions": _records(table), "notes": notes}
+        answer = {"predictions": records, "notes": notes, **moved}
         return json.dumps(answer, ensure_ascii=False, allow_nan=False).encode()
+
+    def _add_sets(self, records: list[dict[str, Any]], environment: Environment, body: Body) -> None:
+        """Adds ``set``, the names of classes, or ``interval`` in the user's unit."""
+        assert body.coverage is not None
+        found = self.model.predict_set(environment, body.coverage, weights=body.weights, adapt=body.adapt)
+        assert isinstance(found, PredictionSets)  # of one graph
+        if found.members is not None:
+            names = [_plain(one) for one in self.model.classes_]
+            for record, row in zip(records, found.members, strict=True):
+                record["set"] = [name for name, there in zip(names, row, strict=True) if there]
+            return
+        assert found.intervals is not None
+        preparation = self.model.preparation_
+        ends = [one if preparation is None else preparation.decode(one) for one in found.intervals.T]
+        for record, low, high in zip(records, *(one.tolist() for one in ends), strict=True):
+            record["interval"] = [_plain(low), _plain(high)]
+
+    def _moved(self, environment: Environment) -> dict[str, Any]:
+        """The shift flag."""
+        ((_, signals),) = self.model.signals([environment]).items()
+        found = self.model.outlook(environment, signals)
+        return {"shift": {"moved": found.moved, "like_validation": found.held_out, "refused": found.unlike}}
 
 
 def _records(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from graphshift.lab.theory.tables import statements_markdown, statements_table, 
 from graphshift.lab.toy.figure import draw_toy
 from graphshift.lab.toy.table import toy_table
 from graphshift.lab.toy.toy import run_toy
+from graphshift.lab.trust.tables import trust_tables
 from graphshift.report.data_figures import draw_dataset
 from graphshift.report.study_tables import StudyTable, markdown_table
 from graphshift.report.tables import print_table
@@ -124,6 +125,13 @@ def write_theory(item: Item, records: Mapping[str, Any], folder: Path) -> list[S
 def write_shift(item: Item, records: Sequence[Mapping[str, Any]], folder: Path) -> list[StudyTable]:
     """How well shifts are named, and how often where there is none."""
     tables = shift_tables(records)
+    _write(tables, folder / item.name)
+    return tables
+
+
+def write_trust(item: Item, records: Sequence[Mapping[str, Any]], folder: Path) -> list[StudyTable]:
+    """What was promised of predictions, and what came of it."""
+    tables = trust_tables(records)
     _write(tables, folder / item.name)
     return tables
 

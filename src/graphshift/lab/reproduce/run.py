@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.progress import progress_bar
@@ -20,6 +21,8 @@ from graphshift.lab.shift.running import DRAWS, HALVINGS, run_shift, shown_shift
 from graphshift.lab.shift.running import cases as shift_cases
 from graphshift.lab.theory.cases import BETAS, CASES, QUICK_BETAS
 from graphshift.lab.theory.running import run_theory, shown_theory
+from graphshift.lab.trust.running import cases as trust_cases
+from graphshift.lab.trust.running import run_trust, shown_trust
 from graphshift.report import study_report
 from graphshift.report.study_tables import StudyTable
 from graphshift.report.tables import print_table
@@ -109,7 +112,7 @@ def list_items(data_dir: Path | None) -> None:
 
 
 def _run(item: Item, request: Request, chosen: list[str] | None) -> list[StudyTable]:
-    if request.show and not item.experiments and item.name not in ("theory", "shift"):
+    if request.show and not item.experiments and item.name not in ("theory", "shift", "trust"):
         return _shown(item, request)
     if item.data:
         tables = _data(item, request)
@@ -117,6 +120,8 @@ def _run(item: Item, request: Request, chosen: list[str] | None) -> list[StudyTa
         tables = _theory(item, request)
     elif item.name == "shift":
         tables = _shift(item, request)
+    elif item.name == "trust":
+        tables = _trust(item, request)
     elif not item.experiments:
         tables = report.write_toy(item, request.folder, quick=request.quick)
     else:
@@ -222,6 +227,22 @@ def _shift(item: Item, request: Request) -> list[StudyTable]:
         size = {"draws": draws, "halvings": halvings}
         records = run_shift(file, request.data_dir, **size, force=request.force, report=told)
     return report.write_shift(item, records, request.folder)
+
+
+def _trust(item: Item, request: Request) -> list[StudyTable]:
+    file = request.folder / item.name / "results.jsonl"
+    if request.show:
+        if not file.is_file():
+            _note(f"{item.name}: not in {request.folder}; run it without --show.")
+            return []
+        return report.write_trust(item, shown_trust(file), request.folder)
+    wanted = trust_cases(request.data_dir, draws=request.data_seeds or 3, nodes=None)
+    how: dict[str, Any] = {}
+    if request.quick:
+        wanted, how = trust_cases(None, draws=1, nodes=200), {"epochs": 5, "flipped": 2}
+    with _resumable(), progress_bar("trust", len(wanted), unit="fits") as told:
+        records = run_trust(file, wanted, **how, force=request.force, report=told)
+    return report.write_trust(item, records, request.folder)
 
 
 def _missing(item: Item, datasets: Iterable[str], request: Request) -> set[str]:

@@ -1,0 +1,1 @@
+"""What predictions can be trusted for: coverage, calibration, abstaining and audits, measured on the tests."""

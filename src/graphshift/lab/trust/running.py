@@ -1,0 +1,200 @@
+"""Fits one model for each dataset and measures what it promised on the tests: one JSON line for each, resumable."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.data.dataset import ShiftDataset
+from graphshift.data.environment import Environment
+from graphshift.data.metrics import METRICS
+from graphshift.datasets import load
+from graphshift.estimators.answering import aurc
+from graphshift.estimators.sets import PredictionSets
+from graphshift.methods.erm import ERM
+from graphshift.shift.auditing.audit import audit
+from graphshift.shift.auditing.flipping import flip_edges, random_flip
+
+EPOCHS = 100
+COVERAGE, ERROR = 0.9, 0.05
+WEIGHTS = ("none", "auto", "features", "copies")
+FLIPPED = 20  # nodes
+_AUDITED = ("planted-structure", "planted", "pubmed-temporal", "cora", "twitch")
+_FLIPPED = _AUDITED[:4]  # a random search takes thousands of predictions
+_MOST = 50  # random edits
+
+
+class Case(NamedTuple):
+    """A dataset with its options."""
+
+    dataset: str
+    options: Mapping[str, Any]
+    draw: int
+
+    @property
+    def key(self) -> str:
+        """Its name in the ledger."""
+        return f"{self.dataset}, {self.draw}"
+
+
+_GENERATED = {"generator": "gcn", "variant": "authors", "redraw": True}
+_FACEBOOK = {"training": "hopkins", "tests": "Brown11,Reed98,Columbia2,Virginia63"}
+_REAL: dict[str, Mapping[str, Any]] = {
+    "pubmed-temporal": {},
+    "citation": {},
+    "twitch": {},
+    "cora": _GENERATED,
+    "photo": _GENERATED,
+    "facebook100": _FACEBOOK,
+}
+_MADE = ("planted-structure", "planted")
+
+
+def cases(data_dir: Path | None, *, draws: int = 3, nodes: int | None = None) -> list[Case]:
+    """Every dataset; made ones several times.
+
+    Args:
+        data_dir: where the raw files are.
+        draws: of the made datasets.
+        nodes: of these; None for their default. A number leaves out the real ones.
+    """
+    size = {} if nodes is None else {"nodes": nodes}
+    found = [Case(name, {"seed": draw, **size}, draw) for draw in range(draws) for name in _MADE]
+    place = {} if data_dir is None else {"data_dir": data_dir}
+    return found + [Case(name, {**options, **place}, 0) for name, options in _REAL.items() if nodes is None]
+
+
+def run_trust(
+    ledger: Path,
+    wanted: list[Case],
+    *,
+    epochs: int = EPOCHS,
+    flipped: int = FLIPPED,
+    force: bool = False,
+    report: Callable[[dict[str, Any]], None] | None = None,
+) -> list[dict[str, Any]]:
+    """The records of all cases; those that the ledger has are not made again, datasets that are not here are left out.
+
+    Args:
+        ledger: the file of JSON lines.
+        wanted: from :func:`cases`.
+        epochs: of each fit.
+        flipped: nodes whose prediction is to be flipped.
+        force: begin a new ledger.
+        report: called with the number of cases done, as ``{"epoch": 3}``.
+    """
+    ledger.parent.mkdir(parents=True, exist_ok=True)
+    if force:
+        ledger.unlink(missing_ok=True)
+    known = {record["case"]: record for record in shown_trust(ledger)} if ledger.is_file() else {}
+    found = []
+    for done, case in enumerate(wanted):
+        if report is not None:
+            report({"epoch": done})
+        if case.key not in known:
+            record = _measured(case, epochs, flipped)
+            if record is None:
+                continue
+            known[case.key] = record
+            with open(ledger, "a", encoding="utf-8") as stream:
+                stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+        found.append(known[case.key])
+    return found
+
+
+def shown_trust(ledger: Path) -> list[dict[str, Any]]:
+    """The records of a ledger."""
+    try:
+        return [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError) as error:
+        raise GraphshiftError(
+            f"{ledger}: cannot be read ({error}); remove it and run `reproduce trust` again."
+        ) from None
+
+
+def _measured(case: Case, epochs: int, flipped: int) -> dict[str, Any] | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GraphshiftWarning)
+        try:
+            data = load(case.dataset, **case.options)
+        except GraphshiftError:  # the files are not there
+            return None
+        model = ERM(epochs=epochs, seed=case.draw).fit(data)
+        model.explore(data.val)
+        tests = {e.name: on_test(model, e) for e in data.tests}
+        record = {"case": case.key, "dataset": case.dataset, "draw": case.draw, "epochs": epochs, "tests": tests}
+        record |= {"audit": _audited(model, data)} if case.dataset in _AUDITED else {}
+        return record | ({"flips": _flips(model, data.val[0], flipped)} if case.dataset in _FLIPPED else {})
+
+
+def on_test(model: Any, environment: Environment) -> dict[str, Any]:
+    """What was promised and what came of it on one test; its labels are looked at last."""
+    rows = environment.single.cpu().numpy()
+    raw, plain, target = (model.predict_proba(environment, calibrated=c)[rows] for c in (False, True, "target"))
+    answers = model.predict_or_abstain(environment, ERROR)
+    sets = {w: model.predict_set(environment, COVERAGE, weights=w) for w in WEIGHTS}
+    assert environment.y is not None
+    truth = environment.y.cpu().numpy()
+    y = truth[rows]
+    found: dict[str, Any] = {"nodes": len(y)}
+    for name, p in (("raw", raw), ("validation", plain), ("target", target)):
+        right, sure = p.argmax(axis=1) == y, p.max(axis=1)
+        found[name] = {"accuracy": float(right.mean()), "ece": METRICS["ece"].compute(y, p), "aurc": aurc(sure, right)}
+        found[name]["reliability"] = reliability(sure, right)
+    said, wrong = answers.answered[rows], answers.predictions[rows] != y
+    # Where the estimate refuses, what would have been answered is kept beside.
+    found["abstain"] = {"share": float(said.mean()), "error": float(wrong[said].mean()) if said.any() else None}
+    found["abstain"] |= {"refused": answers.refused}
+    found["sets"] = {}
+    for name, one in sets.items():
+        assert isinstance(one, PredictionSets)
+        covered, sizes = one.covers(truth)[rows], one.sizes[rows]
+        found["sets"][name] = {"coverage": float(covered.mean()), "size": float(sizes.mean()), "used": one.weights}
+    return found
+
+
+def reliability(sure: Any, right: Any, bins: int = 10) -> list[list[float]]:
+    """Of bins of confidence: how many nodes, their mean confidence, the share that is right."""
+    place = np.minimum((np.asarray(sure) * bins).astype(int), bins - 1)
+    found = []
+    for i in range(bins):
+        own = place == i
+        if own.any():
+            found.append([int(own.sum()), round(float(sure[own].mean()), 4), round(float(right[own].mean()), 4)])
+    return found
+
+
+def _audited(model: Any, data: ShiftDataset) -> dict[str, Any]:
+    """Of the training and the first validation graph."""
+    train, val = data.train[0], data.val[0]
+    graphs = [train, val] if val.name != train.name else [train]
+    found = audit(model, graphs, flips=0)
+    lost = {one.graph: {what: one.lost(what) for what in one.broken} for one in found.leanings}
+    record: dict[str, Any] = {"verdict": found.verdict, "crutch": found.crutch, "lost": lost}
+    spurious = set(data.facts.get("spurious_columns", ()))
+    if spurious and found.moved:
+        columns = list(found.moved)
+        labels = [column in spurious for column in columns]
+        if 0 < sum(labels) < len(labels):
+            values = np.array([found.moved[column] for column in columns])
+            record["spurious_auroc"] = float(roc_auc_score(labels, values))
+            record["columns"] = [len(columns), sum(labels)]
+    return record
+
+
+def _flips(model: Any, environment: Environment, number: int) -> dict[str, Any]:
+    """Sizes of edits that flip, of nodes that both searches flip; None counts as not flipped."""
+    random = np.random.default_rng(0)
+    nodes = random.choice(environment.counted.numpy(), min(number, environment.counted.numel()), replace=False)
+    sizes = []
+    for node in nodes.tolist():
+        one, other = flip_edges(model, environment, node), random_flip(model, environment, node, most=_MOST, tries=5)
+        sizes.append([None if found is None else found.size for found in (one, other)])
+    return {"environment": environment.name, "sizes": sizes, "most": [10, _MOST]}
