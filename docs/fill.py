@@ -22,7 +22,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = tuple(
     ROOT / "docs" / name
-    for name in ("reproduction.md", "leaderboard.md", "how-to/explorers.md", "how-to/shift.md", "theory.md")
+    for name in (
+        "reproduction.md",
+        "leaderboard.md",
+        "how-to/explorers.md",
+        "how-to/shift.md",
+        "how-to/trust.md",
+        "theory.md",
+    )
 )
 BLOCK = re.compile(r"<!-- begin (results/\S+) -->\n.*?<!-- end -->", re.DOTALL)
 FIGURE = re.compile(r"images/reproduction/((\w+)-[\w-]+\.png)")

@@ -25,7 +25,7 @@ from graphshift.shift.auditing.flipping import flip_edges, random_flip
 EPOCHS = 100
 COVERAGE, ERROR = 0.9, 0.05
 WEIGHTS = ("none", "auto", "features", "copies")
-FLIPPED = 20  # nodes
+FLIPPED = 12  # nodes
 _AUDITED = ("planted-structure", "planted", "pubmed-temporal", "cora", "twitch")
 _FLIPPED = _AUDITED[:4]  # a random search takes thousands of predictions
 _MOST = 50  # random edits
