@@ -126,6 +126,9 @@ def test_the_same_after_saving_and_damage_is_told(data: Any, model: Any, tmp_pat
         write_tensors(path, arrays | {name: one})
         with pytest.raises(GraphshiftError, match=r"explored\.safetensors: .*damaged"):
             gs.load_model(tmp_path / "m")
+    write_tensors(path, arrays | {"reference": torch.ones(5, 3)})
+    with pytest.raises(GraphshiftError, match="of another model"):
+        gs.load_model(tmp_path / "m").predict_or_abstain(data.tests[0])
     path.unlink()
     old = gs.load_model(tmp_path / "m")
     with pytest.raises(GraphshiftError, match=r"model\.explore\(graphs\)"):

@@ -94,6 +94,11 @@ class Explored:
                 where nodes of the graphs as they were look like this one's: where more has moved than class shares,
                 such estimates are wrong.
         """
+        if self.reference.shape[1] != signals.hidden.shape[1]:
+            raise GraphshiftError(
+                f"the copies' nodes have {self.reference.shape[1]} hidden numbers each and the model has "
+                f"{signals.hidden.shape[1]}: they are of another model; call model.explore(graphs) and save it again."
+            )
         signs = signs_of(environment, signals, self.reference)
         counted = environment.counted.cpu()
         rows = counted if counted.numel() else torch.arange(signs.shape[0])

@@ -14,15 +14,13 @@ from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment, as_environments
-from graphshift.data.pieces import standing_for
-from graphshift.data.tasks import Task
 from graphshift.datasets.tables.files import Source
 from graphshift.datasets.tables.preparation import Preparation
 from graphshift.estimators.adaptation import ADAPTATIONS, parts_of
 from graphshift.estimators.answering import UNKNOWN, Answers
 from graphshift.estimators.confidence import Confidence, parsed
 from graphshift.estimators.frames import prediction_frame, prepared
-from graphshift.estimators.trust import Graphs, Trust, fitting
+from graphshift.estimators.trust import Graphs, Trust
 
 
 class How(TypedDict, total=False):

@@ -31,7 +31,8 @@ from graphshift.estimators.estimating import (
     too_few,
 )
 from graphshift.estimators.held_out import HeldOut
-from graphshift.estimators.predictor import Graphs, Predictor, fitting
+from graphshift.estimators.predictor import Graphs, Predictor
+from graphshift.estimators.trust import fitting
 
 Array = NDArray[np.float64]
 
