@@ -166,10 +166,10 @@ def test_the_command_writes_answers(graphshift: Any, tmp_path: Path) -> None:
     assert f"; {number:,} answered" in answer.out
     assert set(table["reason"]) <= {"", *REASONS}
     how = ("predict", run, "planted-structure", "-o", "nodes=200", "--coverage", 0.9, "--weights", "copies")
-    told = graphshift(*how, "--target", "--json", "--out", tmp_path / "q.csv")
+    told = graphshift(*how, "--calibrate-to-graph", "--json", "--out", tmp_path / "q.csv")
     assert told.status == 0, told.err
     assert json.loads(told.out)["nodes"] == len(table)
-    bad = graphshift(*how, "--raw", "--target", "--out", tmp_path / "r.csv")
+    bad = graphshift(*how, "--raw", "--calibrate-to-graph", "--out", tmp_path / "r.csv")
     assert (bad.status, "--raw leaves" in bad.err) == (2, True)
 
 

@@ -37,7 +37,9 @@ Abstain = Annotated[
     float | None,
     Option(metavar="ERROR", help='add an answer where so few are expected to be wrong, "I don\'t know" elsewhere'),
 ]
-Target = Annotated[bool, Option("--target", help="calibrate probabilities to each graph, without its labels")]
+Target = Annotated[
+    bool, Option("--calibrate-to-graph", help="calibrate probabilities to each graph, without its labels")
+]
 _OPTIONS = "an option of the dataset, as nodes=500; of tables: unknown_ids=drop, separator=;"
 TableOptions = Annotated[list[str] | None, Option("--option", "-o", metavar="NAME=VALUE", help=_OPTIONS)]
 
@@ -117,7 +119,7 @@ def predict(
     sets = None if coverage is None else HowSets(coverage, set_score, smooth, weights=weights)
     loaded = load_model(model)
     if raw and (target or abstain is not None):
-        raise GraphshiftError("--raw leaves probabilities as they are; --target and --abstain calibrate them.")
+        raise GraphshiftError("--raw leaves probabilities as they are; --calibrate-to-graph and --abstain do not.")
     calibrated = False if raw else "target" if target else None
     how: Any = {"adapt": adapt, "threshold": _threshold(threshold), "calibrated": calibrated, "sets": sets}
     how["abstain"] = abstain
