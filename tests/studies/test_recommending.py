@@ -12,7 +12,7 @@ import pytest
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError
 from graphshift.estimators import make_estimator
-from graphshift.studies import recommending
+from graphshift.studies import recommending, resolved
 from graphshift.studies.budget import Size, Sizing
 from graphshift.studies.candidates import candidates, is_needed, shares_graph, unused_by_all_arms
 from graphshift.studies.recommending import plan_of, recommend_on
@@ -126,6 +126,21 @@ def test_data_in_memory_with_tests(data: gs.ShiftDataset, small: list[float]) ->
     assert make_estimator(found.settings).settings()["selection"] == "val"
     model = found.estimator().fit(data)
     assert model.score(data.val[0]) > 0
+
+
+def test_data_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The study and the study of the blend take what was read before; else notes on tables are told three times."""
+    read: list[str] = []
+
+    def counted(name: str, options: Any, seed: Any) -> gs.ShiftDataset:
+        read.append(name)
+        return gs.load(name, **options)
+
+    monkeypatch.setattr(recommending, "load_data", counted)
+    monkeypatch.setattr(resolved, "load_data", counted)
+    found = recommend_on("planted", OPTIONS, budget=60.0, workers=0)
+    assert found.blend is not None
+    assert read == ["planted"]
 
 
 def test_an_unlabelled_target_is_predicted(data: gs.ShiftDataset) -> None:

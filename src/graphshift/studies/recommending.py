@@ -193,6 +193,7 @@ def recommend_on(
     if progress:
         print(_said(sizing, checked, budget), file=sys.stderr)
     how_run: dict[str, Any] = {"workers": workers, "threads": threads, "force": force, "progress": progress}
+    how_run["data"] = data  # read once, and its notes told once
     how_run["engine"] = engine
     study = run_study(plan, folder, command=command, **how_run)
     blend, skipped = None, dict(checked.skipped)

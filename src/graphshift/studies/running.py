@@ -85,6 +85,7 @@ def run_study(
     report: Report | None = None,
     command: Sequence[str] = (),
     log: Sequence[str] = (),
+    data: ShiftDataset | None = None,
 ) -> Study:
     """Runs a plan, or what is left of it, and summarises it.
 
@@ -107,6 +108,7 @@ def run_study(
         command: the words that started it, for the record.
         log: experiment trackers that every fit is logged to, each ``NAME`` or ``NAME:PLACE``
             (:mod:`graphshift.training.loggers`). One that fails later does not end the study.
+        data: those that the plan names (of its first data seed), where they have been loaded before; None loads them.
     """
     if not 0 <= (workers or 0) <= _MOST or (threads is not None and not 1 <= threads <= _MOST):
         expected = f"expected 0 to {_MOST}, and 1 to {_MOST}"
@@ -117,7 +119,7 @@ def run_study(
     count = engine.count(workers, threads)
     with computing_with(threads):
         with error_console().status(f"{plan.title}: reading …") if progress else nullcontext():
-            data = data_of(plan, plan.draws[0][0])
+            data = data_of(plan, plan.draws[0][0]) if data is None else data
         schedule = Schedule(resolve(plan, data))
         owned = None if folder is None else study_folder(Path(folder))
         with owned.locked() if owned else nullcontext():
