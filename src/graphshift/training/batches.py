@@ -29,7 +29,7 @@ def one_by_one(environments: Sequence[Environment], epoch: int) -> Iterable[Sequ
     return [[environment] for environment in environments]
 
 
-class _Pieces:
+class Pieces:
     """Batches of pieces. In each epoch every node that counts is in one of them; ``seed`` and epoch say in which.
 
     With several training environments a batch has a piece of each, or (``each``) of one.
@@ -64,6 +64,7 @@ class _Pieces:
         return [groups[i] for i in generator.permutation(len(groups))]
 
     def __call__(self, environments: Sequence[Environment], epoch: int) -> Iterator[Sequence[Environment]]:
+        """The batches of an epoch; those in which no node counts are left out."""
         for step, group in enumerate(self.steps(environments, epoch)):
             if pieces := self.batch(environments, epoch, step, group):
                 yield pieces
@@ -83,7 +84,7 @@ class _Pieces:
 
 
 @dataclass(frozen=True)
-class PartBatches(_Pieces):
+class PartBatches(Pieces):
     """Some parts of a partition folder at a time, with their halos (Cluster-GCN, Chiang et al., KDD 2019).
 
     Args:
@@ -106,7 +107,7 @@ class PartBatches(_Pieces):
 
 
 @dataclass(frozen=True)
-class NodeBatches(_Pieces):
+class NodeBatches(Pieces):
     """Some counted nodes at a time, with a sample of their neighbours (GraphSAGE, Hamilton et al., NeurIPS 2017).
 
     Args:

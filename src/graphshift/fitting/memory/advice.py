@@ -1,6 +1,7 @@
 """Sizes as people write them, and what to change so that a fit stays below one."""
 
 import inspect
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,6 +14,8 @@ from graphshift.fitting.memory.machine import resident_bytes
 from graphshift.methods.eerm import EERM
 
 _GB = 10**9
+_FIXED = ("process", "optimiser")  # parts of an estimate that do not grow with the graph
+_IN_BATCH = 4  # parts
 
 
 def parse_size(text: str, *, where: str = "memory limit") -> int:
@@ -60,7 +63,30 @@ def advice(data: ShiftDataset, settings: Estimator, goal: int, *, resident: int 
     if names and size <= goal:
         return f"What would fit: {' '.join(names)} together (about {show_size(size)})."
     least = f" (about {show_size(size)} with {' '.join(names)})" if names else ""
-    return f"No setting brings it below{least}: take a smaller graph, or a machine with more memory."
+    return f"No setting brings it below{least}. {in_parts(data, settings, goal, resident=resident)}"
+
+
+def in_parts(data: ShiftDataset, settings: Estimator, goal: int, *, resident: int | None = None) -> str:
+    """The commands that train on parts of the graphs, with as many parts as ``goal`` bytes need; or what else to do.
+
+    A batch of four parts is to take half of what there is beside process and weights: its halo takes some, too.
+    """
+    other = "take a smaller graph, or a machine with more memory."
+    if not isinstance(settings, GNNEstimator):
+        return other[0].upper() + other[1:]
+    found = estimate(data, settings, resident=resident)
+    fixed = sum(found.parts.get(name, 0) for name in _FIXED)
+    if goal <= fixed:
+        return f"The process alone takes about {show_size(fixed)}: take a machine with more memory."
+    batches = math.ceil(2 * (found.total - fixed) / (goal - fixed))
+    largest = max(e.num_nodes for e in data.train)
+    parts = min(_IN_BATCH * batches, largest)
+    each = largest * _IN_BATCH // parts
+    return (
+        f"Train on parts: `graphshift partition DATA --parts {parts} --out FOLDER`, then `graphshift fit FOLDER "
+        f"--batch-parts {_IN_BATCH}`: steps on about {each:,} of {largest:,} nodes, about "
+        f"{show_size(int(fixed + (found.total - fixed) / batches))} and their halo. Or {other}"
+    )
 
 
 def _with(data: ShiftDataset, settings: Estimator, steps: Mapping[str, dict[str, Any]], resident: int | None) -> int:

@@ -7,6 +7,7 @@ has a few moments that may need most, such as the backward pass or a checkpoint;
 Sizes are those of float32 values and 32-bit indices, 4 bytes each; graphs of more than 2^31 entries have larger ones.
 """
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from graphshift.backbones import Backbone, ModuleBackbone
 from graphshift.backbones.memory import Needs
+from graphshift.core.errors import GraphshiftWarning
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.estimators import Estimator, GNNEstimator
@@ -82,6 +84,8 @@ def estimate(data: ShiftDataset, settings: Estimator, *, resident: int | None = 
     if isinstance(settings, Blend):  # one after the other; what stays of each is its model
         members = [estimate(data, one, resident=resident) for one in settings.resolved(data.defaults).new_members()]
         return max(members, key=lambda one: one.total)
+    if data.train[0].stored is not None and isinstance(settings, GNNEstimator) and settings.in_pieces:
+        return _on_pieces(data, settings, resident)
     held = data_bytes(data)
     resident = resident if resident is not None else resident_bytes() or 0
     process = max(resident - held, 0) + _FIRST_USE
@@ -105,6 +109,28 @@ def estimate(data: ShiftDataset, settings: Estimator, *, resident: int | None = 
     moments = _moments(data, settings, needs, trying)
     moment, parts = max(moments.items(), key=lambda item: sum(item[1].values()))
     return Estimate({name: round(size) for name, size in (base | parts).items() if size}, moment, unknown)
+
+
+def _on_pieces(data: ShiftDataset, settings: GNNEstimator, resident: int | None) -> Estimate:
+    """A fit on pieces of a partition folder: as on the first epoch's first piece, and what there is of every node.
+
+    Mapped arrays are not counted: they are read a piece at a time.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GraphshiftWarning)  # a piece may lack a class
+        pieces = next(iter(settings.batches(data.train, 1)), ())
+        plain = {"batch_parts": None, "batch_nodes": None, "neighbours": "15,10", "selection": "last", "patience": None}
+        one = ShiftDataset(data.name, pieces or data.train)
+    resident = (resident if resident is not None else resident_bytes() or 0) + data_bytes(one)
+    found = estimate(one, settings.replace(**plain), resident=resident)
+    nodes = max(e.num_nodes for e in data.environments)
+    # Masks, labels, numbers of counted nodes and degrees; the output, and its probabilities in float64.
+    every = {"data": sum(40 * e.num_nodes for e in data.environments), "scores": nodes * 28 * data.task.out_channels}
+    if isinstance(settings, EERM):
+        every["policies"] = round(settings.views * sum(_policy(e.num_nodes, settings)[0] for e in data.train))
+    parts = {name: found.parts.get(name, 0) for name in {**found.parts, **every}}
+    parts |= {name: parts[name] + size for name, size in every.items() if size}
+    return Estimate({name: size for name, size in parts.items() if size}, found.moment, found.unknown)
 
 
 def _network(data: ShiftDataset, settings: GNNEstimator) -> tuple[Backbone, str]:
