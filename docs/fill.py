@@ -28,6 +28,7 @@ PAGES = tuple(
         "how-to/explorers.md",
         "how-to/shift.md",
         "how-to/trust.md",
+        "how-to/watch.md",
         "theory.md",
     )
 )

@@ -359,3 +359,23 @@ def test_a_run_whose_explorers_do_not_learn_is_resumed_by_its_folder_alone(
     assert first.status == 0
     again = graphshift("fit", "--out", tmp_path / "run", "--resume", "--json")
     assert (again.status, again.out) == (0, first.out)
+
+
+def test_the_unlabelled_tests_choose_the_epoch_if_they_are_asked_for(graphshift: Any, tmp_path: Path) -> None:
+    how = ("fit", "planted", "-o", "nodes=60", "--method", "erm", "--epochs", 3)
+    answer = graphshift(*how, "--selection", "target", "--target", "tests", "--out", tmp_path / "run")
+    assert answer.status == 0
+    assert "selection 'target' looked at the unlabelled target." in answer.out
+    assert json.loads((tmp_path / "run" / "config.json").read_text())["target"] == "tests"
+    again = graphshift("fit", "--out", tmp_path / "run", "--resume")
+    assert again.status == 0
+    for more, message in (
+        (["--target", "tests"], "selection 'val' does not look at it"),
+        (["--selection", "target"], "needs unlabelled graphs: pass `target`, as target='tests' (--target tests)"),
+        (["--selection", "target", "--target", "a.csv,b.csv"], "for a dataset of your own tables, NODES.csv,EDGES.csv"),
+        (["--selection", "target", "--target", "test"], "target is 'test'; expected graphs, or 'tests'"),
+    ):
+        wrong = graphshift(*how, *more, "--out", tmp_path / "other")
+        assert (wrong.status, wrong.err.count("\n")) == (2, 1)
+        assert message in wrong.err
+        assert not (tmp_path / "other").exists()

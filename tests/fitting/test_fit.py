@@ -59,7 +59,7 @@ def test_tests_are_handed_over_to_oracle_alone(selection: str, monkeypatch: pyte
     monkeypatch.setattr(base, "_roles", lambda *roles: seen.append(roles) or roles_of(*roles))
     data = gs.load("planted", nodes=60)
     gs.ERM(selection=selection, **TINY).fit(data)
-    train, val, tests, _ = seen[0]
+    train, val, tests, *_ = seen[0]
     assert (train, val, tuple(tests)) == (data.train, data.val, data.tests if selection == "oracle" else ())
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from graphshift.cli.flags import check_owners, given_settings, with_settings
+from graphshift.cli.flags import check_owners, flags, given_settings, with_settings
 from graphshift.cli.options import (
     DataDir,
     Force,
@@ -93,17 +93,17 @@ def _request(dataset: str, given: dict[str, Any], option: list[str] | None, data
     from graphshift.fitting.fit import FitRequest
 
     if (stored := stored_partition(dataset)) is not None:
-        check_owners(given, given.get("method", "eerm"))
-        return FitRequest("partition", stored | dataset_options("partition", option, data_dir), given)
+        target = _target_of_rule(given, given.get("method", "eerm"))
+        return FitRequest("partition", stored | dataset_options("partition", option, data_dir), given, target)
     if not dataset.endswith(".toml"):
-        check_owners(given, given.get("method", "eerm"))
-        return FitRequest(dataset, dataset_options(dataset, option, data_dir), given)
+        target = _target_of_rule(given, given.get("method", "eerm"))
+        return FitRequest(dataset, dataset_options(dataset, option, data_dir), given, target)
     path = Path(dataset)
     content = read_toml(path)
     name, options = toml_dataset(content, path)
     filed = {short_names().get(k, k): v for k, v in content.items()}
     make_estimator(filed, where=f"{path}: ")
-    check_owners(given, given.get("method", filed.get("method", "eerm")))
+    target = _target_of_rule(given, given.get("method", filed.get("method", "eerm")))
     # What belongs to the file's choice does not belong to another that the command line makes instead.
     chosen = {**filed, **given}
     idle = [k for k in filed if k not in given and not has_setting(k, chosen)]
@@ -114,7 +114,15 @@ def _request(dataset: str, given: dict[str, Any], option: list[str] | None, data
         now = ", ".join(str(chosen[part]) for part in ("method", "backbone", "explorer") if part in given)
         print(f"graphshift: note: {path}: {', '.join(idle)}: not used with {now}.", file=sys.stderr)
     merged = {k: v for k, v in filed.items() if k not in idle} | given
-    return FitRequest(name, options | dataset_options(name, option, data_dir), merged)
+    return FitRequest(name, options | dataset_options(name, option, data_dir), merged, target)
+
+
+def _target_of_rule(given: dict[str, Any], method: str) -> str | None:
+    """Takes ``--target`` out of the settings where the method has none, so that it is the selection rule's; checks."""
+    own = method in flags()["target"].owners
+    target: str | None = None if own else given.pop("target", None)
+    check_owners(given, method)
+    return target
 
 
 def _resumed_request(
@@ -132,14 +140,14 @@ def _resumed_request(
     settings = recorded_estimator(config.settings, where=f"{out / 'config.json'}: ").settings()
     filed = {k: v for k, v in settings.items() if has_setting(k, settings)}
     name, options = config.dataset, config.options
-    return FitRequest(name, options | dataset_options(name, option, data_dir), filed | given)
+    return FitRequest(name, options | dataset_options(name, option, data_dir), filed | given, config.target)
 
 
 def _show(result: dict[str, Any], folder: Path) -> None:
     from graphshift.data.metrics import METRICS
     from graphshift.estimators import METHODS
     from graphshift.report.tables import print_table, show_score
-    from graphshift.training.selection import SELECTIONS
+    from graphshift.training.selection import LOOKED, SELECTIONS
 
     metric, tests, members = METRICS.find(result["metric"]), result["tests"], result.get("members")
     parts = [result["dataset"], METHODS.find(result["method"]).label, result["backbone"]]
@@ -176,6 +184,8 @@ def _show(result: dict[str, Any], folder: Path) -> None:
     for text in result.get("warnings", ()):  # of an earlier version there are none
         print(f"note: {text}")
     print(f"written to {folder}")
+    if SELECTIONS[result["selection"]].uses_target:
+        print(f"selection {result['selection']!r} {LOOKED}.")
     if members is None and SELECTIONS[result["selection"]].uses_tests:
         rule = result["selection"]
         print(f"selection {rule!r} chose the epoch on the tests: an upper bound, not a result to compare with.")

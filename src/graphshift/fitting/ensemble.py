@@ -1,5 +1,6 @@
 """Fits an ensemble into a folder: what ``graphshift fit --ensemble`` does, without the printing."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def fit_ensemble(
             write_json(folder / "config.json", {"version": __version__, **config})
         results = []
         for i in range(size):
-            member = FitRequest(request.dataset, request.options, {**request.given, "seed": first.seed + i})
+            member = replace(request, given={**request.given, "seed": first.seed + i})
             # What is there is removed when the first member was checked: all of it, other members too.
             prepare = None if begun or i else lambda: own.replace({"version": __version__, **config})
             place = folder / f"member-{i + 1}"

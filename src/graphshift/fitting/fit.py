@@ -22,6 +22,7 @@ from graphshift.data.environment import Environment
 from graphshift.data.metrics import METRICS
 from graphshift.datasets import load
 from graphshift.estimators import Estimator, Predictor, make_estimator
+from graphshift.estimators.frames import prepared
 from graphshift.fitting.confidence import assurance, outlook, too_sure
 from graphshift.fitting.doubts import warnings_about
 from graphshift.fitting.memory.advice import advice, show_size
@@ -53,11 +54,16 @@ MOST_EXPLORED = 50_000
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What to fit: a dataset with its options, and the settings that were given (the rest are defaults)."""
+    """What to fit: a dataset with its options, and the settings that were given (the rest are defaults).
+
+    ``target`` says which unlabelled graphs the rule ``target`` looks at: ``"tests"``, or ``NODES.csv,EDGES.csv``; None
+    for the dataset's own role.
+    """
 
     dataset: str
     options: Mapping[str, Any]
     given: Mapping[str, Any]
+    target: str | None = None
 
 
 def result_of(model: Estimator, data: ShiftDataset) -> dict[str, Any]:
@@ -143,6 +149,7 @@ def fit_in_folder(
     """
     data = load(request.dataset, **request.options) if data is None else data
     settings = make_estimator(request.given, data.defaults)
+    target = _target(request, data, settings)
     give_back_freed()
     expected, note = estimate(data, settings), ""
     if memory_limit is not None:
@@ -176,7 +183,7 @@ def fit_in_folder(
     run = Run(folder, checkpoint_every, begin=begin)
     with run_folder(folder).locked(), opened_loggers(log, group=data.name, name=_log_name(folder)) as loggers:
         try:
-            settings.fit(data, run=run, progress=progress, callbacks=loggers)
+            settings.fit(data, target=target, run=run, progress=progress, callbacks=loggers)
         except BaseException:
             remove_unbegun(folder)
             raise
@@ -326,4 +333,23 @@ def remove_unbegun(folder: Path) -> None:
 def config_of(request: FitRequest, settings: Estimator) -> dict[str, Any]:
     """What a run's ``config.json`` says, as JSON has it: paths and dates as text."""
     options = json.loads(json.dumps(dict(request.options), default=str))
-    return {"dataset": request.dataset, "options": options, "settings": settings.settings()}
+    chosen = {} if request.target is None else {"target": request.target}
+    return {"dataset": request.dataset, "options": options, "settings": settings.settings(), **chosen}
+
+
+def _target(request: FitRequest, data: ShiftDataset, settings: Estimator) -> str | Environment | None:
+    """The unlabelled graphs that were asked for."""
+    text = request.target
+    if text is None:
+        return None
+    if not SELECTIONS[settings.selection].uses_target:
+        raise GraphshiftError(f"target is {text!r}, and selection {settings.selection!r} does not look at it.")
+    if "," not in text:
+        return text
+    preparation = data.facts.get("preparation")
+    names = [name.strip() for name in text.split(",")]
+    if preparation is None or len(names) != 2 or not all(names):
+        raise GraphshiftError(
+            f"target is {text!r}; expected 'tests', or, for a dataset of your own tables, NODES.csv,EDGES.csv."
+        )
+    return prepared(preparation, names[0], names[1], name=Path(names[0]).stem, options={})

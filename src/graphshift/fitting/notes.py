@@ -16,6 +16,7 @@ class ConfigNote(_Note):
     options: dict[str, Any]
     settings: dict[str, Any]
     ensemble: int | None = Field(None, ge=2, le=10_000)
+    target: str | None = None
 
 
 class _Member(_Note):

@@ -66,6 +66,9 @@ class SelectionRule:
         return [e.to(device) for e in train], Selection([e.to(device) for e in chosen], self.score or mean_score)
 
 
+#: What every table says beside a rule that uses the target.
+LOOKED = "looked at the unlabelled target"
+
 #: Every selection rule by name.
 SELECTIONS: Registry[SelectionRule] = Registry("selection", "graphshift.training.selection", SelectionRule)
 
@@ -108,7 +111,8 @@ def _by_explored_validation(roles: Roles) -> Split:
 def _by_target(roles: Roles) -> Split:
     val = _needed(roles.val, "target", "validation environments: pass `val`")
     check_unlabelled(roles.target, "selection 'target'")
-    return roles.train, [*val, *_needed(roles.target, "target", "unlabelled graphs: pass `target`")]
+    what = "unlabelled graphs: pass `target`, as target='tests' (--target tests)"
+    return roles.train, [*val, *_needed(roles.target, "target", what)]
 
 
 @SELECTIONS.register(
