@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.methods.majority import Majority
     from graphshift.methods.mixup import Mixup
     from graphshift.methods.mmd import MMD
+    from graphshift.methods.pair_align import PairAlign
     from graphshift.methods.risks import eerm_objective, variance
     from graphshift.methods.self_training import SelfTraining
     from graphshift.methods.srgnn import SRGNN

@@ -26,16 +26,16 @@ def words(*, sparse: bool) -> gs.ShiftDataset:
 
 def test_it_is_the_svd_of_tf_idf_of_source_and_target() -> None:
     data = words(sparse=False)
-    found = shared_words(data, width=5)
+    found = shared_words(data, width=12)  # with the oversampling of the randomised SVD, all directions: exact
     counts = np.concatenate([e.x.numpy() for e in (*data.train, *data.tests)]).astype(float)
     tf = np.where(counts > 0, 1 + np.log(np.where(counts > 0, counts, 1)), 0)
     weighted = tf * (np.log((1 + len(counts)) / (1 + (counts > 0).sum(0))) + 1)
     weighted /= np.linalg.norm(weighted, axis=1, keepdims=True)
     _, _, directions = np.linalg.svd(weighted, full_matrices=False)
-    expected = weighted @ directions[:5].T
+    expected = weighted @ directions[:12].T
     expected /= np.sqrt(np.square(expected).mean())
     own = np.concatenate([e.x.numpy() for e in (*found.train, *found.tests)])
-    np.testing.assert_allclose(own @ own.T, expected @ expected.T, atol=0.02)  # up to signs
+    np.testing.assert_allclose(own @ own.T, expected @ expected.T, atol=1e-3)  # up to signs
     assert torch.equal(found.val[0].x, found.train[0].x)
     assert found.facts[SEEN] == [e.name for e in data.tests]
 

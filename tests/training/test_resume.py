@@ -39,6 +39,8 @@ MODELS: dict[str, gs.Estimator] = {
     "groupdro": gs.GroupDRO(group_lr=1.0, **SMALL),  # its weights go on
     "dann": gs.DANN(dropout=0.5, **SMALL),  # so does its discriminator
     "dann-target": gs.DANN(dropout=0.5, target="tests", **SMALL),
+    "self-training": gs.SelfTraining(dropout=0.5, target="tests", **SMALL),  # its labels go on
+    "pair-align": gs.PairAlign(target="tests", **SMALL),  # and its ratios
     "mixup": gs.Mixup(**SMALL),
     "canet": gs.CaNet(**SMALL),
     "eerm-own": gs.EERM(OwnModule(24, 4, dropout=0.3), explorer="random", selection="id_val", **EERM),
