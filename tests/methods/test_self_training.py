@@ -10,7 +10,8 @@ import torch
 
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError
-from graphshift.methods.self_training import SelfTrainingMethod, confident, mutual_information
+from graphshift.estimators.tuning import mutual_information
+from graphshift.methods.self_training import SelfTrainingMethod, confident
 
 SMALL: dict[str, Any] = {"hidden_channels": 4, "target": "tests", "lr": 0.05}
 

@@ -36,7 +36,7 @@ _Backbones = Annotated[
 ]
 _Explorers = Annotated[str, _listed("explorers of eerm, each an arm of its own", "graphshift.explorers")]
 _RULES = [name for name in declared_names("graphshift.training.selection") if name != "last"]  # which has no score
-_ADAPT = "also score with the unlabelled test graphs in use: norm, prior, norm+prior"
+_ADAPT = "also score with the unlabelled test graphs in use: norm, prior, norm+prior, tent, hops"
 
 
 def compare(

@@ -15,7 +15,11 @@ from graphshift.core.errors import GraphshiftError
 ADAPTATIONS: dict[str, str] = {
     "norm": "batch normalisation by the statistics of the graph that is predicted",
     "prior": "the class prior re-estimated on the graph that is predicted (Saerens et al., 2002)",
+    "tent": "scale and shift of batch normalisation tuned to lower the entropy of predictions (Wang et al., 2021)",
+    "hops": "how much each hop of GPRGNN counts, tuned to draw predicted classes apart (Bao et al., 2025)",
 }
+#: Those that tune weights (``estimators.tuning``): each stands alone.
+TUNING = ("tent", "hops")
 
 _STEPS, _CLOSE = 2_000, 1e-7  # of expectation maximisation
 # A quarter to two. Flatter still, all nodes lean to the classes that are rare in training, and so do estimates.
@@ -34,8 +38,12 @@ def parts_of(adapt: str | None) -> tuple[str, ...]:
     if not isinstance(adapt, str):
         raise GraphshiftError(f"adapt is {adapt!r}; expected a name, of {', '.join(ADAPTATIONS)}, or norm+prior.")
     parts = tuple(part.strip() for part in adapt.split("+"))
-    if any(part not in ADAPTATIONS for part in parts) or len(set(parts)) != len(parts):
-        raise GraphshiftError(f"adapt is {adapt!r}; expected {', '.join(ADAPTATIONS)}, or two of them, as norm+prior.")
+    if (
+        any(part not in ADAPTATIONS for part in parts)
+        or len(set(parts)) != len(parts)
+        or (len(parts) > 1 and {*TUNING} & {*parts})
+    ):
+        raise GraphshiftError(f"adapt is {adapt!r}; expected {', '.join(ADAPTATIONS)}, or norm+prior.")
     return parts
 
 

@@ -27,7 +27,7 @@ from graphshift.data.environment import Environment, as_environments, check_toge
 from graphshift.data.remarks import label_remarks, mention
 from graphshift.data.tasks import Task
 from graphshift.datasets.tables.preparation import save_preparation
-from graphshift.estimators.adaptation import Calibration, parts_of
+from graphshift.estimators.adaptation import TUNING, Calibration, parts_of
 from graphshift.estimators.checking import checked
 from graphshift.estimators.explored import save_explored
 from graphshift.estimators.held_out import save_held_out
@@ -353,6 +353,11 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         """Whether the fitted model has the statistics that ``adapt="norm"`` replaces."""
         return False
 
+    def can_adapt(self, way: str | None) -> bool:
+        """Whether the fitted model has what a way of adapting changes."""
+        parts = parts_of(way)
+        return not {*TUNING} & {*parts} and ("norm" not in parts or self.has_batch_norm)
+
     def calibrate(self, graphs: Graphs) -> None:
         """Learns from labelled graphs that the model was not trained on how sure it may be.
 
@@ -432,6 +437,8 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
             raise GraphshiftError(
                 f"adapt is {adapt!r} and method {self.method} has no batch normalisation; leave 'norm' out."
             )
+        if {*TUNING} & {*parts} and not self.uses_backbone:
+            raise GraphshiftError(f"adapt is {adapt!r}, which tunes a GNN, and method {self.method} has none.")
         if "prior" in parts and not self.task_.is_classification:
             raise GraphshiftError("adapt is 'prior' and the model predicts values, which have no class prior.")
         if "prior" in parts and not self.calibrations_:

@@ -19,7 +19,9 @@ from graphshift.core.hparams import hparam, hparams_of
 from graphshift.core.randomness import isolated
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
+from graphshift.estimators.adaptation import TUNING, parts_of
 from graphshift.estimators.base import Asked, Estimator
+from graphshift.estimators.tuning import tunable, tuned
 from graphshift.training.batches import Batches, NodeBatches, PartBatches, full_batch, one_by_one, parse_fanout
 from graphshift.training.loop import Choice, Selection, TrainingResult, train
 from graphshift.training.method import Method
@@ -193,6 +195,20 @@ class GNNEstimator(_FittedGNN, Estimator):
         self.n_edge_features_ = training[0].num_edge_features if backbone.uses_edge_features else 0
         return result
 
+    def can_adapt(self, way: str | None) -> bool:
+        """Whether the backbone has what a way of adapting changes."""
+        parts = parts_of(way)
+        tunes = all(tunable(self.backbone_, part) for part in parts if part in TUNING)
+        return tunes and ("norm" not in parts or self.has_batch_norm)
+
+    def _checked(self, adapt: str | None) -> tuple[str, ...]:
+        parts = super()._checked(adapt)
+        for part in parts:
+            if part in TUNING and not (tunable(self.backbone_, part) and self.task_.is_classification):
+                needs = "batch normalisation" if part == "tent" else "weights of hops (backbone gprgnn)"
+                raise GraphshiftError(f"adapt is {adapt!r}: it needs classes and a backbone with {needs}.")
+        return parts
+
     def _plain_output(self, environment: Environment, parts: Sequence[str]) -> Tensor:
         with self._inference(environment, parts):
             return output_of(self.backbone_, environment)
@@ -204,12 +220,14 @@ class GNNEstimator(_FittedGNN, Estimator):
     @contextmanager
     def _inference(self, environment: Environment, parts: Sequence[str]) -> Iterator[None]:
         """Without gradients, and with the graph's own batch statistics if they are asked for."""
-        if "norm" in parts and environment.num_nodes < 2:
+        if {"norm", "tent"} & {*parts} and environment.num_nodes < 2:
             raise GraphshiftError(
-                f"environment {environment.name!r} has one node, whose mean and variance say nothing: adapt is 'norm', "
-                "which needs at least two."
+                f"environment {environment.name!r} has one node, whose mean and variance say nothing: adapt is "
+                f"{parts[0]!r}, which needs at least two."
             )
-        with torch.no_grad(), own_statistics(self.backbone_) if "norm" in parts else nullcontext():
+        way = next((part for part in parts if part in TUNING), None)
+        statistics = own_statistics(self.backbone_) if "norm" in parts else nullcontext()
+        with torch.no_grad(), statistics, tuned(self.backbone_, environment, way) if way else nullcontext():
             yield
 
     def _note(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.estimators.base import METHODS
 from graphshift.estimators.target import TargetEstimator
+from graphshift.estimators.tuning import mutual_information
 from graphshift.training.method import Method, with_prefix
 
 _PREFIX = "self-training."
@@ -36,15 +37,6 @@ def confident(probabilities: Tensor, share: float) -> Tensor:
         count = -int(-share * nodes.numel() // 1)
         found[nodes[sureness[nodes].argsort(descending=True, stable=True)[:count]]] = c
     return found
-
-
-def mutual_information(probabilities: Tensor) -> float:
-    """H(mean p) − mean H(p): large where predictions are sure and no class is lost (Bridle et al., 1992)."""
-
-    def entropy(p: Tensor) -> Tensor:
-        return -(p * p.clamp(min=torch.finfo(p.dtype).tiny).log()).sum(dim=-1)
-
-    return float(entropy(probabilities.mean(dim=0)) - entropy(probabilities).mean())
 
 
 class SelfTrainingMethod(Method):

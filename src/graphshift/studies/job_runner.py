@@ -222,7 +222,7 @@ def _on_tests(
     model = members[0] if len(members) == 1 else Ensemble(members)
     plain = {e.name: _finite(model.score(e), e.name) for e in data.tests}
     found: dict[str, Adapted] = {}
-    fitting = [way for way in ways if "norm" not in parts_of(way) or members[0].has_batch_norm]
+    fitting = [way for way in ways if members[0].can_adapt(way)]
     if any("prior" in parts_of(way) for way in fitting) and graphs:
         for member in members:
             member.calibrate(graphs)  # the rule's own epoch

@@ -9,7 +9,7 @@ from typing import Any
 from graphshift._version import __version__
 from graphshift.core.stored import Stored
 from graphshift.data.metrics import METRICS
-from graphshift.estimators.adaptation import parts_of
+from graphshift.estimators.adaptation import TUNING, parts_of
 from graphshift.estimators.target import MARK, MEANING
 from graphshift.studies.gap import GapClosed, Limit, closed, limits_of
 from graphshift.studies.jobs import Records, Schedule
@@ -229,6 +229,8 @@ def _unfit(plan: ResolvedPlan, arms: Sequence[ArmSummary]) -> dict[str, str]:
         without = [arm.name for arm in plan.arms if arm.name not in took and any(a.arm == arm.name for a in arms)]
         if without and "norm" in parts_of(way):
             found[f"+ {way}"] = f"no batch normalisation: {'; '.join(without)}"
+        elif without and {*TUNING} & {*parts_of(way)}:
+            found[f"+ {way}"] = f"nothing to tune: {'; '.join(without)}"
     return found
 
 
