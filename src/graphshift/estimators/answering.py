@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.html import html_table
 from graphshift.data.environment import Environment
 from graphshift.estimators.doubt import SIGNS
 from graphshift.estimators.explored import Explored, Outlook
@@ -27,7 +28,7 @@ REASONS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Answers:
     """Which nodes of a graph are answered.
 
@@ -55,6 +56,19 @@ class Answers:
     expected_error: float | None
     share: float
     refused: str = ""
+
+    def __repr__(self) -> str:
+        return f"Answers({int(self.answered.sum())} of {len(self.answered)} nodes, error at most {self.error:g})"
+
+    def _repr_html_(self) -> str:
+        """For Jupyter."""
+        reasons, counts = np.unique(self.reasons.astype(str), return_counts=True)
+        rows = [[str(reason) or "answered", int(count)] for reason, count in zip(reasons, counts, strict=True)]
+        expected = "none" if self.expected_error is None else f"{100 * self.expected_error:.1f} %"
+        note = f"Expected share of wrong answers: {expected}; allowed: {100 * self.error:g} %. {self.refused}".strip()
+        return html_table(
+            f"Answers for {100 * self.share:.0f} % of the nodes that count", ["", "nodes"], rows, note=note
+        )
 
 
 def limit_of(right: Array, error: float) -> float:

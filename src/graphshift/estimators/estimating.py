@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.html import html_table
 from graphshift.data.expected import computed, confidence_estimates, raised, share_right, weighted_score
 from graphshift.data.metrics import Metric
 from graphshift.estimators.conformal import density_ratio, effective_number
@@ -74,6 +75,12 @@ class Estimate:
     reach: float = 1.0
     copies: int = 0
     remarks: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """For Jupyter."""
+        names = {"expected": self.expected, "low": self.low, "high": self.high, "on held-out nodes": self.held_out}
+        rows = [[name, "refused" if value is None else value] for name, value in names.items()]
+        return html_table(f"Expected {self.metric} without labels", ["", ""], rows, note=self.refused)
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from graphshift.report.study_tables import StudyTable
 from graphshift.shift.auditing.audit import BREAKS, Audit, Leaning
 from graphshift.shift.auditing.flipping import Flip
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
 _SHOWN = 10  # columns, pairs
 
 
@@ -21,7 +25,7 @@ def audit_page(found: Audit, title: str) -> str:
     draw = can_draw()
     edges: list[Block] = [Table(broken_table(found)), Text(broken_table(found).note)]
     if draw:
-        edges.append(Figure(_broken_figure(found), "The score as it is and with edges broken, graph by graph."))
+        edges.append(Figure(svg_of(broken_figure(found)), "The score as it is and with edges broken, graph by graph."))
     shares: list[Block] = [Table(blocks_table(found))]
     if draw:
         shares.append(Figure(_blocks_figure(found), "What edges and blocks of columns add to the score."))
@@ -134,7 +138,8 @@ def _flips(found: Audit) -> list[Block]:
     return [Table(flips_table(found, kind), words=True) for kind, own in found.flips.items() if own or found.unflipped]
 
 
-def _broken_figure(found: Audit) -> str:
+def broken_figure(found: Audit) -> Drawing:
+    """The score as it is and with edges broken, graph by graph."""
     figure = new_figure(max(4.5, 2.2 * len(found.leanings)), 2.6)
     axes = figure.subplots()
     names = ["as it is", *BREAKS]
@@ -147,7 +152,7 @@ def _broken_figure(found: Audit) -> str:
     axes.set_ylabel(found.leanings[0].metric.title)
     axes.legend(frameon=False, fontsize=7, ncols=4, loc="upper center", bbox_to_anchor=(0.5, 1.2))
     plain(axes, "y")
-    return svg_of(figure)
+    return figure
 
 
 def _blocks_figure(found: Audit) -> str:

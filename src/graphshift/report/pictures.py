@@ -1,4 +1,4 @@
-"""Pictures as matplotlib figures: of a dataset, of a fit, of a comparison."""
+"""Pictures as matplotlib figures: of a dataset, of a fit, of a comparison, of an audit."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from graphshift.core.registry import expected_one_of
 from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets.statistics import dataset_statistics
 from graphshift.estimators import Estimator
+from graphshift.report.audit_page import broken_figure
 from graphshift.report.data_figures import FIGURES
 from graphshift.report.figures import COLOURS, new_figure, plain
+from graphshift.report.shift_figures import overview_figure
 from graphshift.report.study_api import Comparison
 from graphshift.report.study_figures import study_figure
+from graphshift.shift.auditing.audit import Audit
+from graphshift.shift.comparing.compare import Comparison as ShiftComparison
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +30,7 @@ def figure(thing: Any, kind: str | None = None) -> Figure:
     'planted'
 
     Args:
-        thing: a dataset, a fitted estimator, or what ``gs.compare`` gave.
+        thing: a dataset, a fitted estimator, or what ``gs.compare``, ``gs.compare_graphs`` or ``gs.audit`` gave.
         kind: of a dataset ``"overview"`` (the default), ``"sizes"``, ``"rates"``, ``"tsne"``; of a comparison
             ``"environments"`` (the default), ``"seeds"``, ``"tuning"``; an estimator has its learning curve alone.
     """
@@ -40,8 +44,14 @@ def figure(thing: Any, kind: str | None = None) -> Figure:
     if isinstance(thing, Estimator):
         _kind(kind, ["history"])
         return _history(thing)
+    if isinstance(thing, ShiftComparison):
+        _kind(kind, ["blocks"])
+        return overview_figure(thing)
+    if isinstance(thing, Audit):
+        _kind(kind, ["edges"])
+        return broken_figure(thing)
     found = type(thing).__name__
-    raise GraphshiftError(f"figure: {found} has no picture; expected a dataset, a fitted estimator or a comparison.")
+    raise GraphshiftError(f"figure: {found} has no picture; expected a dataset, estimator, comparison or audit.")
 
 
 def _kind(kind: str | None, known: list[str]) -> str:

@@ -28,6 +28,11 @@ def svg_of(figure: Figure) -> str:
 
 
 def overview(found: Comparison) -> str:
+    """The evidence for each block, as SVG."""
+    return svg_of(overview_figure(found))
+
+
+def overview_figure(found: Comparison) -> Figure:
     """The evidence for each block beside what chance gives."""
     figure = new_figure(6.4, 2.4)
     axes = figure.subplots()
@@ -38,7 +43,7 @@ def overview(found: Comparison) -> str:
     axes.set_xscale("symlog", linthresh=3)
     axes.set_xlabel("evidence: deviations beyond what exchanging communities gives")
     plain(axes, "x")
-    return svg_of(figure)
+    return figure
 
 
 def columns_figure(rows: list[dict[str, Any]]) -> str:

@@ -67,7 +67,7 @@ def test_tables_count() -> None:
     records = [made("twitch", 0.5, 0.04, audit=audit, flips=flips), made("twitch", 0.3, 0.1, draw=1)]
     records += [made("cora", 0.1, 0.5), made("cora", 1.0, 0.01, draw=1), made("photo", 0.0, None)]
     assert coverage_table(records).rows == [["twitch, T", "50.0", *["91.0 (1.50)"] * 4]]
-    assert calibration_table(records).rows[-1] == ["mean", "20.0", "10.0", "5.0", "30.00", "30.00", "20.00"]
+    assert calibration_table(records).rows[-1] == ["mean", "20.0", "10.0", "5.0", "30.000", "30.000", "20.000"]
     assert abstaining_table(records).rows == [
         ["twitch", "2", "0", "40", "2", "4.0 to 10.0", "1", "1"],
         ["cora", "2", "0", "55", "1", "1.0 to 1.0", "1", "1"],

@@ -318,3 +318,14 @@ def test_the_command_and_its_page(graphshift: Any, tmp_path: Path) -> None:
     assert graphshift("audit", run, "T3").status == 2
     bare = graphshift("audit", run / "model")
     assert (bare.status, "config.json" in bare.err) == (2, True)
+
+
+def test_notebooks_show_audits_comparisons_estimates_and_answers(data: Any, model: Any) -> None:
+    model.explore(data.val)
+    found = gs.audit(model, [data.train[0], data.val[0]], flips=0)
+    compared = gs.compare_graphs(data.train[0], data.val[0], progress=False)
+    for thing in (found, compared, model.estimate_score(data.val[0]), model.predict_or_abstain(data.val[0])):
+        assert "<table>" in thing._repr_html_()
+    assert found.verdict.split(":")[0] in found._repr_html_()
+    assert len(gs.figure(found).axes[0].patches) == 8  # four states of two graphs
+    assert len(gs.figure(compared).axes[0].patches) == 5

@@ -40,9 +40,9 @@ def calibration_table(records: Records) -> StudyTable:
         tests = [test for record in own for test in record["tests"].values()]
         errors = [fmean(test[kind]["ece"] for test in tests) for kind in kinds]
         areas = [fmean(test[kind]["aurc"] for test in tests) for kind in kinds]
-        rows.append([name, *(f"{100 * e:.1f}" for e in errors), *(f"{100 * a:.2f}" for a in areas)])
+        rows.append([name, *(f"{100 * e:.1f}" for e in errors), *(f"{100 * a:.3f}" for a in areas)])
     means = [fmean(float(row[i]) for row in rows) for i in range(1, 7)] if rows else []
-    rows += [["mean", *(f"{m:.1f}" for m in means[:3]), *(f"{m:.2f}" for m in means[3:])]] if rows else []
+    rows += [["mean", *(f"{m:.1f}" for m in means[:3]), *(f"{m:.3f}" for m in means[3:])]] if rows else []
     columns = ["dataset", *(f"ECE {kind} (%)" for kind in kinds), *(f"AURC {kind} (%)" for kind in kinds)]
     note = "raw: as they are; validation: one temperature; target: calibrated to each test without its labels."
     return StudyTable("calibration and order of confidence", columns, rows, note)

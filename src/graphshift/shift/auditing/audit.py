@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.core.html import html_table
 from graphshift.data.environment import Environment, as_environments
 from graphshift.data.metrics import METRICS, Metric
 from graphshift.estimators.gnn import GNNEstimator
@@ -64,7 +65,7 @@ class Leaning:
         return worse / abs(self.plain.score) if self.plain.score else 0.0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Audit:
     """What :func:`audit` found.
 
@@ -92,6 +93,18 @@ class Audit:
     crutch: bool
     verdict: str
     notes: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"Audit({self.verdict!r})"
+
+    def _repr_html_(self) -> str:
+        """For Jupyter."""
+        rows = [
+            [one.graph, one.metric.show(one.plain.score), *(f"{100 * one.lost(name):.0f} %" for name in one.broken)]
+            for one in self.leanings
+        ]
+        columns = ["graph", self.leanings[0].metric.title, *(f"lost: edges {name}" for name in BREAKS)]
+        return html_table("What the model leans on", columns, rows, note=self.verdict)
 
     def _by_class(self, found: Reached) -> dict[str, float | None]:
         return {n: None if np.isnan(v) else v for n, v in zip(self.class_names, found.by_class.tolist(), strict=False)}

@@ -12,6 +12,7 @@ import torch
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.html import html_table
 from graphshift.core.progress import progress_bar
 from graphshift.data.environment import Environment
 from graphshift.data.pieces import standing_for
@@ -68,6 +69,15 @@ class Comparison:
 
     def __getitem__(self, name: str) -> Block:
         return next(block for block in self.blocks if block.name == name)
+
+    def _repr_html_(self) -> str:
+        """For Jupyter."""
+        rows = [
+            [b.name, "?" if b.p is None else "moved" if b.moved else "–", "–" if b.effect is None else b.effect, b.says]
+            for b in self.blocks
+        ]
+        title = f"{self.source} → {self.target}"
+        return html_table(title, ["block", "", "effect", "in words"], rows, note=self.verdict)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
