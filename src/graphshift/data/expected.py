@@ -16,7 +16,7 @@ from graphshift.data.metrics import Metric
 
 Array = NDArray[np.float64]
 
-_DRAWS = 20  # of labels, or of nodes, where a metric has no closed form
+_DRAWS = 8  # of labels, or of nodes, where a metric has no closed form
 _PLAIN = ("accuracy", "micro_f1")  # metrics that are the share of right nodes, where a node has one label
 
 

@@ -328,7 +328,12 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
 
         Without a gradient in the edges it cannot; for a model that does not look at edges it is the plain score.
         """
-        return None if self.uses_edges else self.score(environment)
+        edited = self.edited(environment)
+        return None if edited is None else self.score(edited)
+
+    def edited(self, environment: Environment, share: float = 1.0) -> Environment | None:
+        """The graph after the edits of edges that raise the model's risk most; itself if the model ignores edges."""
+        return None if self.uses_edges else environment
 
     @property
     def takes_edge_features(self) -> bool:

@@ -36,7 +36,9 @@ ESTIMATES = {
     "atc-confidence-prior": "atc-confidence, corrected for the class shares",
     "atc-entropy-prior": "atc-entropy, corrected for the class shares",
     "weighted": "nodes with the same hidden state and neighbourhood are as often right as held-out ones",
+    "agreement": "the score falls by as much as the agreement with other models (`committee`)",
     "explored": "the score falls with the other estimates as it did on shifted copies of the validation graphs",
+    "score-both": "the score is that on a labelled copy whose edges and features were moved to the graph's",
 }
 
 FEWEST = 50  # held-out nodes below which nothing is estimated
@@ -107,24 +109,35 @@ def estimates_of(held: HeldOut, target: Signals, prior: Tensor, metric: Metric) 
     """
     few = torch.randperm(target.p.shape[0], generator=torch.Generator().manual_seed(0))[:_MOST]
     target = target.at(few) if target.p.shape[0] > _MOST else target
-    p, y, new = held.signals.p.numpy(), held.labels.numpy(), target.p.numpy()
-    ones = np.ones(len(y))
-    found, remarks = confidence_estimates(p, y, ones, p, new, new, metric, ""), []
-    ratios, unsafe = class_weights(target.log_p, held, prior)
-    if unsafe is None:
-        by_class = ratios.numpy()
-        weights = by_class[y]
-        found |= confidence_estimates(p, y, weights, raised(p, by_class), new, raised(new, by_class), metric, "-prior")
-    else:
-        remarks.append(f"no correction for class shares: {unsafe}")
+    found, remarks = forms_of(held, target, prior, metric)
+    p, y = held.signals.p.numpy(), held.labels.numpy()
     weights, _ = density_ratio(held.signals.features.numpy(), target.features.numpy(), target.features.numpy()[:1])
     if (number := effective_number(weights)) >= _EFFECTIVE:
         found["weighted"] = weighted_score(p, y, weights, metric)
     else:
         remarks.append(f"no weights: they leave {number:.0f} held-out nodes by effective number")
+    return Estimates(within(found, metric), number / len(y), tuple(remarks))
+
+
+def within(found: Mapping[str, float], metric: Metric) -> dict[str, float]:
+    """Those that are finite, inside the bounds of the metric."""
     low, high = metric.bounds or (-np.inf, np.inf)
-    by = {name: float(np.clip(value, low, high)) for name, value in found.items() if np.isfinite(value)}
-    return Estimates(by, number / len(y), tuple(remarks))
+    return {name: float(np.clip(value, low, high)) for name, value in found.items() if np.isfinite(value)}
+
+
+def forms_of(held: HeldOut, target: Signals, prior: Tensor, metric: Metric) -> tuple[dict[str, float], list[str]]:
+    """DoC and ATC, also corrected for class shares if these can be told; and why they cannot.
+
+    Args:
+        held, target, prior, metric: as in :func:`estimates_of`.
+    """
+    p, y, new = held.signals.p.numpy(), held.labels.numpy(), target.p.numpy()
+    found = confidence_estimates(p, y, np.ones(len(y)), p, new, new, metric, "")
+    ratios, unsafe = class_weights(target.log_p, held, prior)
+    if unsafe is not None:
+        return found, [f"no correction for class shares: {unsafe}"]
+    by, believed = ratios.numpy(), [raised(one, ratios.numpy()) for one in (p, new)]
+    return found | confidence_estimates(p, y, by[y], believed[0], new, believed[1], metric, "-prior"), []
 
 
 def sampling_error(held: HeldOut, metric: Metric) -> float:

@@ -149,9 +149,9 @@ class GNNEstimator(_FittedGNN, Estimator):
         """Takes the weights of the epoch that a rule chose."""
         self.backbone_.load_state_dict(choice.weights)
 
-    def score_edited(self, environment: Environment) -> float | None:
-        """The score after the edits of edges that raise the model's risk most."""
-        return self.score(adversarially_edited(self.backbone_, environment))
+    def edited(self, environment: Environment, share: float = 1.0) -> Environment | None:
+        """The graph after the edits of edges that raise the model's risk most."""
+        return adversarially_edited(self.backbone_, environment, share=share)
 
     @property
     def takes_edge_features(self) -> bool:

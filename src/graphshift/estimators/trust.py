@@ -157,6 +157,15 @@ class Trust(ABC):
             found[e.name] = combined(self.held_out_[adapt or ""], target, self.prior_, metric)
         return next(iter(found.values())) if isinstance(graphs, Environment | Data) else found
 
+    def edited(self, environment: Environment, share: float = 1.0) -> Environment | None:
+        """A labelled graph after the edits of edges that raise the model's risk most; None where that cannot be told.
+
+        Args:
+            environment: with labels.
+            share: at most as many pairs are flipped as this share of the edges.
+        """
+        return None
+
     def signals(self, graphs: Graphs, *, adapt: str | None = None) -> dict[Environment, Signals]:
         """What the model shows of every node: probabilities, the neighbours' mean, hidden states, energy; by graph.
 

@@ -1,180 +1,181 @@
-"""Explore to estimate: how a model's score falls with what can be seen without labels, learned on shifted copies.
+"""The score of a model on a graph without labels, learned on copies of validation graphs that are moved towards it.
 
-Many labelled, shifted copies are made of validation graphs: edges flipped, edges moved from a node of the same class to
-one of another, columns masked or noised, parts of the graph, other class shares. On each copy the true score is
-known, and so is what every estimate of :mod:`graphshift.estimators.estimating` would have said. Estimates that were
-right on copies like the target count most, and their errors there are the interval.
+What the unlabelled graph shows of its edges and features is given to a copy of a labelled graph (:mod:`.matching`). Then
+the estimates of :mod:`graphshift.estimators.estimating` stand on held-out nodes that are already like the target, and
+have only the rest to bridge. Other copies are shifted in all directions (:mod:`.copies`). What the estimates are worth
+was learned on other datasets (:mod:`.combining`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.core.randomness import derive_seed
+from graphshift.core.progress import progress_bar
 from graphshift.data.environment import Environment
 from graphshift.data.expected import weighted_score
 from graphshift.data.metrics import METRICS, Metric
-from graphshift.estimators.copies import shifted_copies
-from graphshift.estimators.estimating import (
-    Estimate,
-    at_counted,
-    check_metric,
-    combined,
-    disagreement,
-    estimates_of,
-    too_few,
-)
-from graphshift.estimators.held_out import HeldOut
+from graphshift.estimators.estimating import Estimate, at_counted, check_metric, combined, forms_of, too_few, within
+from graphshift.estimators.held_out import HeldOut, Signals
 from graphshift.estimators.predictor import Graphs, Predictor
 from graphshift.estimators.trust import fitting
+from graphshift.shift.combining import concluded
+from graphshift.shift.copies import Copy, explored, scored_copies
+from graphshift.shift.matching import matched_copies
+from graphshift.shift.reference import Reference, reference_of
 
-Array = NDArray[np.float64]
-
-_LEAST = 0.03  # the smallest error that an estimate is thought to have
-_NEAR = 0.05  # how near copies are that count fully
-_MARGIN = 0.05  # by how much the target may lie outside of the copies
-_RIDGE = 0.1
-_COVERED = 0.9
-
-
-@dataclass(frozen=True)
-class Copy:
-    """A shifted copy of a validation graph: its kind, the estimates there, and the true score."""
-
-    kind: str
-    by: dict[str, float]
-    truth: float
-    reach: float = 1.0
+_FEWEST = 20  # labelled nodes of a validation graph
 
 
 def estimate_score(
-    model: Predictor, graphs: Graphs, validation: Graphs, *, adapt: str | None = None, seed: int = 0
+    model: Predictor,
+    graphs: Graphs,
+    validation: Graphs,
+    *,
+    adapt: str | None = None,
+    committee: Iterable[Predictor] = (),
+    seed: int = 0,
+    progress: bool = False,
 ) -> Estimate | dict[str, Estimate]:
-    """The expected score on a graph without labels, learned on shifted copies of validation graphs.
+    """The expected score on a graph without labels, learned on copies of validation graphs.
 
-    Several graphs give a dict; the copies are made once for all of them.
+    Several graphs give a dict.
 
     Args:
         model: fitted with validation graphs.
         graphs: labels are not looked at. For a graph in a partition folder parts stand that fit into memory.
         validation: labelled graphs that the model was not trained on; likewise.
         adapt: ``"norm"`` or None.
+        committee: other models of the same task: how often they agree with this one is an estimate too.
         seed: of the copies.
+        progress: show a progress bar.
 
     >>> import graphshift as gs
-    >>> data = gs.load("planted-structure", nodes=300)
-    >>> model = gs.ERM(epochs=20).fit(data)
-    >>> found = gs.estimate_score(model, data.tests[0], data.val)
-    >>> found.copies > 10 and found.low <= found.high
+    >>> data = gs.load("planted-structure", nodes=600)
+    >>> model = gs.ERM(epochs=30).fit(data)
+    >>> found = gs.estimate_score(model, data.tests[-1], data.val)
+    >>> found.expected < found.held_out and found.low <= found.expected <= found.high
     True
     """
     metric = METRICS.find(model.task_.metric)
     check_metric(metric, model.task_.is_classification)
-    shown = model.signals(fitting(graphs, model.task_), adapt=adapt)
-    held, copies, found = model.held_out_[adapt or ""], None, {}
-    for graph, signals in shown.items():
-        plain = combined(held, at_counted(signals, graph.counted.cpu()), model.prior_, metric)
-        if plain.by and not too_few(held):
-            if copies is None:
-                copies = list(
-                    _copies(model, fitting(validation, model.task_, labelled=True), held, metric, adapt, seed)
-                )
-            plain = learned(plain, copies, metric)
-        found[graph.name] = plain
+    targets = fitting(graphs, model.task_)
+    shown = model.signals(targets, adapt=adapt)
+    held = model.held_out_[adapt or ""]
+    with progress_bar("estimate", len(targets) + 1, unit="graphs") if progress else nullcontext(_quiet) as told:
+        known = _Known.of(model, fitting(validation, model.task_, labelled=True), held, metric, adapt, seed)
+        others = [_agreement(model, one, known.labelled, targets, adapt) for one in committee]
+        found = {}
+        for i, (target, signals) in enumerate(shown.items()):
+            told({"epoch": i + 1})
+            if target.name in found:
+                raise GraphshiftError(f"two environments are called {target.name!r}; names must differ.")
+            own = at_counted(signals, target.counted.cpu())
+            plain = combined(held, own, model.prior_, metric)
+            if not too_few(held):
+                by = plain.by | known.estimates(target, own)
+                if others:
+                    by["agreement"] = plain.held_out + float(np.mean([one[target.name] for one in others]))
+                plain = replace(plain, by=within(by, metric), copies=known.copies)
+                plain = concluded(plain, metric)
+            found[target.name] = plain
     return next(iter(found.values())) if isinstance(graphs, Environment | Data) else found
 
 
-def learned(plain: Estimate, copies: Sequence[Copy], metric: Metric) -> Estimate:
-    """Combines the estimates by how right each was on the copies, weighted by how alike copies and target are.
+class _Known:
+    """Labelled graphs, with what is computed once for all targets."""
 
-    Args:
-        plain: the estimates on the target.
-        copies: with true scores.
-        metric: of both.
-    """
-    names = [name for name in plain.by if sum(name in one.by for one in copies) >= 0.8 * len(copies)]
-    copies = [one for one in copies if all(name in one.by for name in names)]
-    if len(copies) < 10 or not names:
-        return plain
-    x = np.array([[one.by[name] for name in names] for one in copies])
-    y, kinds = np.array([one.truth for one in copies]), np.array([one.kind for one in copies])
-    new = np.array([plain.by[name] for name in names])
-    # Of every copy: what would have been said if no copy of its kind had been seen.
-    fitted = np.empty(len(y))
-    for kind in np.unique(kinds):
-        fitted[kinds == kind] = _ridge(x[kinds != kind], y[kinds != kind], x[kinds == kind])
-    x, new = np.column_stack([x, fitted]), np.append(new, _ridge(x, y, new[None, :])[0])
-    near = 1 / (_NEAR + np.abs(x[:, :-1] - new[:-1]).mean(axis=1))
-    error = np.sqrt((near[:, None] * (x - y[:, None]) ** 2).sum(axis=0) / near.sum())
-    weights = 1 / (error + _LEAST) ** 2
-    weights /= weights.sum()
-    said, expected = x @ weights, float(np.clip(new @ weights, *(metric.bounds or (-np.inf, np.inf))))
-    width = _weighted_quantile(np.abs(said - y), near, _COVERED)
-    by = plain.by | {"explored": float(np.clip(new[-1], *(metric.bounds or (-np.inf, np.inf))))}
-    why = _unlike(plain.reach, min(one.reach for one in copies)) or _outside(x, new, metric)
-    why = why or disagreement({name: by[name] for name in (*names, "explored")}, metric)
-    low, high = metric.bounds or (-np.inf, np.inf)
-    ends = max(low, expected - width), min(high, expected + width)
-    shown = None if why else expected
-    return Estimate(metric.name, shown, *ends, plain.held_out, by, why, plain.reach, len(copies), plain.remarks)
+    def __init__(self, model: Predictor, held: HeldOut, metric: Metric, adapt: str | None, seed: int) -> None:
+        self.model, self.held, self.metric, self.adapt, self.seed = model, held, metric, adapt, seed
+        self.labelled: list[Environment] = []
+        self.references: list[Reference] = []
+        self.own: list[float] = []
+        self.shifted: list[list[Copy]] = []
 
-
-def _ridge(x: Array, y: Array, new: Array) -> Array:
-    """Ridge regression of the true score's distance to the mean estimate on the estimates."""
-    centre, base, spread = x.mean(axis=0), x.mean(axis=1), x - x.mean(axis=0)
-    weight = np.linalg.solve(spread.T @ spread + _RIDGE * np.eye(x.shape[1]), spread.T @ (y - base - (y - base).mean()))
-    return np.asarray(new.mean(axis=1) + (y - base).mean() + (new - centre) @ weight)
-
-
-def _outside(x: Array, new: Array, metric: Metric) -> str:
-    """Why a target that is unlike all copies is refused."""
-    middle, least = float(np.median(new[:-1])), float(np.median(x[:, :-1], axis=1).min())
-    if middle >= least - _MARGIN:
-        return ""
-    return (
-        f"the graph lies outside of what was explored: the estimates say {metric.show(middle)}, on the worst copy of "
-        f"the validation graphs they said {metric.show(least)}"
-    )
-
-
-def _unlike(reach: float, least: float) -> str:
-    """Why a graph is refused whose nodes are less like the held-out ones than those of every copy."""
-    if reach >= least:
-        return ""
-    return (
-        f"the graph's nodes are unlike the held-out ones: weights that make these look like them leave {reach:.0%} by "
-        f"effective number, and {least:.0%} on the least alike copy of the validation graphs"
-    )
-
-
-def _weighted_quantile(values: Array, weights: Array, share: float) -> float:
-    order = np.argsort(values)
-    mass = np.cumsum(weights[order]) / weights.sum()
-    return float(values[order[min(int(np.searchsorted(mass, share)), len(values) - 1)]])
-
-
-def _copies(
-    model: Predictor, environments: Sequence[Environment], held: HeldOut, metric: Metric, adapt: str | None, seed: int
-) -> Iterator[Copy]:
-    for i, environment in enumerate(environments):
-        random = np.random.default_rng(derive_seed(seed, 31 + i))
-        for kind, copy, rows in shifted_copies(environment, random):
-            try:
-                (signals,) = model.signals([copy], adapt=adapt).values()
-            except GraphshiftError:  # a backbone that cannot take such a graph
+    @classmethod
+    def of(
+        cls,
+        model: Predictor,
+        validation: Sequence[Environment],
+        held: HeldOut,
+        metric: Metric,
+        adapt: str | None,
+        seed: int,
+    ) -> _Known:
+        """Those that have enough nodes with one label."""
+        found = cls(model, held, metric, adapt, seed)
+        for i, e in enumerate(validation):
+            if e.y is None or e.single.numel() < _FEWEST:
                 continue
-            own = copy.single.cpu() if rows is None else rows
-            if own.numel() < 20:
-                continue
-            assert copy.y is not None
-            shown = signals.at(own)
-            truth = weighted_score(shown.p.numpy(), copy.y.cpu()[own].numpy(), np.ones(own.numel()), metric)
-            found = estimates_of(held, shown, model.prior_, metric)
-            if np.isfinite(truth) and found.by:
-                yield Copy(kind, found.by, truth, found.reach)
+            reference = reference_of(e)
+            found.labelled.append(e)
+            found.references.append(reference)
+            copies = scored_copies(model, e, reference, held, metric, {"adapt": adapt, "seed": seed + i})
+            found.shifted.append(copies)
+            found.own.append(next((one.truth for one in copies if one.kind == "none"), float("nan")))
+        return found
+
+    @property
+    def copies(self) -> int:
+        """How many there are for each target."""
+        return sum(len(one) + 3 for one in self.shifted)
+
+    def estimates(self, target: Environment, shown: Signals) -> dict[str, float]:
+        """By name and what was moved, the mean over labelled graphs by their nodes; and ``explored``."""
+        every: list[tuple[int, dict[str, float]]] = []
+        plain = within(forms_of(self.held, shown, self.model.prior_, self.metric)[0], self.metric)
+        base = weighted_score(
+            self.held.signals.p.numpy(), self.held.labels.numpy(), np.ones(len(self.held.labels)), self.metric
+        )
+        for e, reference, own, copies in zip(self.labelled, self.references, self.own, self.shifted, strict=True):
+            found, aimed = {}, []
+            for move, copy in matched_copies(e, reference, target, self.seed).items():
+                try:
+                    (signals,) = self.model.signals([copy], adapt=self.adapt).values()
+                except GraphshiftError:  # a backbone that cannot take such a graph
+                    continue
+                there = HeldOut(signals.at(torch.from_numpy(reference.rows)), torch.from_numpy(reference.labels), {})
+                p = there.signals.p.numpy()
+                score = weighted_score(p, reference.labels, np.ones(len(p)), self.metric)
+                found[f"score-{move}"] = base + score - own
+                forms = forms_of(there, shown, self.model.prior_, self.metric)[0]
+                found |= {f"{name}-{move}": value for name, value in forms.items()}
+                by = within(forms_of(self.held, there.signals, self.model.prior_, self.metric)[0], self.metric)
+                aimed.append(Copy(move, by, score))
+            found["explored"] = explored([*copies, *aimed], plain)
+            every.append((len(reference.rows), within(found, self.metric)))
+        names = dict.fromkeys(name for _, found in every for name in found)
+        return {name: _weighted(name, every) for name in names}
+
+
+def _weighted(name: str, every: Sequence[tuple[int, Mapping[str, float]]]) -> float:
+    there = [(nodes, found[name]) for nodes, found in every if name in found]
+    return float(np.average([value for _, value in there], weights=[nodes for nodes, _ in there]))
+
+
+def _agreement(
+    model: Predictor,
+    other: Predictor,
+    labelled: Sequence[Environment],
+    targets: Sequence[Environment],
+    adapt: str | None,
+) -> dict[str, float]:
+    """By how much two models agree more often on each target than on labelled graphs."""
+
+    def same(environments: Sequence[Environment]) -> dict[str, Any]:
+        one, two = (m.predict(environments, adapt=a) for m, a in ((model, adapt), (other, None)))
+        return {e.name: (one[e.name] == two[e.name])[e.mask.cpu().numpy()] for e in environments}
+
+    before = np.concatenate([*same(labelled).values()]).mean()
+    return {name: float(equal.mean() - before) for name, equal in same(targets).items()}
+
+
+def _quiet(_: Mapping[str, Any]) -> None:
+    """Shows nothing."""

@@ -185,7 +185,9 @@ def _with_every_class(order: torch.Tensor, labels: torch.Tensor, size: int) -> t
     return order
 
 
-def adversarially_edited(backbone: Backbone, environment: Environment, seed: int = 0) -> Environment:
+def adversarially_edited(
+    backbone: Backbone, environment: Environment, seed: int = 0, share: float = 1.0
+) -> Environment:
     """The environment after the edits of edges that raise a trained model's risk most, to first order.
 
     At most as many pairs are flipped as there are edges. That is enough to separate models that rely on edges from
@@ -195,6 +197,7 @@ def adversarially_edited(backbone: Backbone, environment: Environment, seed: int
         backbone: the model.
         environment: with labels.
         seed: of the pairs that are tried besides the edges.
+        share: of as many pairs as there are edges, this share is flipped at most.
     """
     backbone.eval()
     environment = environment.to(next((p.device for p in backbone.parameters()), environment.mask.device))
@@ -205,7 +208,7 @@ def adversarially_edited(backbone: Backbone, environment: Environment, seed: int
         with computed_once(backbone):
             return environment.risk(backbone.propagate(stem, graph.to(stem.device)))
 
-    edges = environment.graph.num_edges // (2 if environment.graph.undirected else 1)
+    edges = round(share * (environment.graph.num_edges // (2 if environment.graph.undirected else 1)))
     if not edges:
         return environment
     explorer = Gradient(1, aim="raise", budget=edges, seed=seed)

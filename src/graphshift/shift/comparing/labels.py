@@ -182,14 +182,14 @@ def predicted_classes(pair: Pair) -> tuple[Array, NDArray[np.int64], Array, floa
     logarithms = np.full((len(classes), count), -30.0)
     for one in range(_FOLDS):
         held = fold == one
-        model = _learned(table[~held], classes[~held], pair.seed)
+        model = learned_classifier(table[~held], classes[~held], pair.seed)
         if model is None:
             return None
         logarithms[np.ix_(np.flatnonzero(held), model.classes_)] = model.predict_log_proba(table[held])
     accuracy = float((logarithms.argmax(axis=1) == classes).mean())
     if accuracy <= np.bincount(classes).max() / len(classes) + 0.02:
         return None
-    model = _learned(table, classes, pair.seed)
+    model = learned_classifier(table, classes, pair.seed)
     assert model is not None
     everyone = np.full((tables[1].shape[0], count), -30.0)
     everyone[:, model.classes_] = np.maximum(model.predict_log_proba(tables[1]), -30)
@@ -200,11 +200,19 @@ def predicted_classes(pair: Pair) -> tuple[Array, NDArray[np.int64], Array, floa
     return np.maximum(logarithms, -30), classes, everyone[pair.target.counted], accuracy
 
 
-def _learned(table: Any, classes: NDArray[np.int64], seed: int) -> Any:
+def learned_classifier(table: Any, classes: NDArray[np.int64], seed: int, most: int = _MOST) -> Any:
+    """A logistic regression; None if there is one class only.
+
+    Args:
+        table: a row for each node, also scipy CSR.
+        classes: of these.
+        seed: of the rows that are taken where there are more than ``most``.
+        most: rows that are learned from.
+    """
     if len(np.unique(classes)) < 2:
         return None
-    if table.shape[0] > _MOST:
-        rows = np.sort(np.random.default_rng([seed, 6]).permutation(table.shape[0])[:_MOST])
+    if table.shape[0] > most:
+        rows = np.sort(np.random.default_rng([seed, 6]).permutation(table.shape[0])[:most])
         table, classes = table[rows], classes[rows]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

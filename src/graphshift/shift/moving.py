@@ -1,0 +1,108 @@
+"""A graph with other edges between its classes, or with other features: what copies are made of."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from graphshift.data.environment import Environment
+from graphshift.graph.graph import Graph
+from graphshift.graph.sparse import Sparse
+
+Array = NDArray[np.float64]
+
+_SCALED = (0.1, 10.0)  # by what the deviation of a column may be multiplied
+
+
+def class_pairs(graph: Graph, classes: NDArray[np.int64], count: int) -> Array:
+    """How many edges join nodes of two classes, both directions, ``[classes, classes]``; class −1 is none."""
+    row, column = (end.cpu().numpy() for end in graph.edge_index)
+    known = (classes[row] >= 0) & (classes[column] >= 0)
+    cell = classes[row[known]] * count + classes[column[known]]
+    return np.bincount(cell, minlength=count**2).reshape(count, count).astype(np.float64)
+
+
+def rewired(
+    graph: Graph, classes: NDArray[np.int64], wanted: Array, random: np.random.Generator, denser: float = 1.0
+) -> Graph:
+    """The graph with other shares of edges between nodes of two classes.
+
+    Where there are too many, edges are left out at random. Where there are too few, edges are added between nodes of
+    the two classes, drawn by their degree; a pair that is joined already stays one edge.
+
+    Args:
+        graph: undirected edges keep both directions.
+        classes: of every node; edges at a node without one (−1) stay.
+        wanted: shares, symmetric, ``[classes, classes]``.
+        random: of what is drawn.
+        denser: by what the number of edges is multiplied.
+    """
+    n, count, both = graph.num_nodes, len(wanted), graph.undirected
+    home = graph.to(torch.device("cpu"))
+    keys = home.keys.numpy()
+    row, column = keys // n, keys % n
+    own = (classes[row] >= 0) & (classes[column] >= 0) & ((row < column) | (not both))
+    row, column = row[own], column[own]
+    first, second = classes[row], classes[column]
+    if both:  # two classes are one cell, in whatever order
+        first, second = np.minimum(first, second), np.maximum(first, second)
+        wanted = np.triu(wanted + wanted.T, 1) + np.diag(np.diag(wanted))
+    order = random.permutation(len(row))
+    row, column, cell = row[order], column[order], (first * count + second)[order]
+    goal = np.round(wanted.ravel() / wanted.sum() * len(row) * denser).astype(np.int64)
+    size = np.bincount(cell, minlength=count**2)
+    order = np.argsort(cell, kind="stable")
+    place = np.empty(len(row), dtype=np.int64)  # of each edge in its cell
+    place[order] = np.arange(len(row)) - (np.cumsum(size) - size)[cell[order]]
+    gone = place >= goal[cell]
+    weight = home.degree.numpy().astype(np.float64) + 1e-3
+    added = [np.empty((2, 0), dtype=np.int64)]
+    for one in np.flatnonzero(goal > size):
+        ends = [_drawn(np.flatnonzero(classes == c), weight, goal[one] - size[one], random) for c in divmod(one, count)]
+        added.append(np.stack(ends))
+    fresh = np.setdiff1d(_keys(np.concatenate(added, axis=1), n, both), keys)
+    flips = np.union1d(_keys(np.stack([row[gone], column[gone]]), n, both), fresh)
+    return graph if not len(flips) else home.flip(torch.from_numpy(flips)).to(graph.device)
+
+
+def _drawn(members: NDArray[np.int64], weight: Array, number: int, random: np.random.Generator) -> NDArray[np.int64]:
+    chance = weight[members]
+    return np.asarray(random.choice(members, number, p=chance / chance.sum()))
+
+
+def _keys(ends: NDArray[np.int64], n: int, both: bool) -> NDArray[np.int64]:
+    ends = ends[:, ends[0] != ends[1]]
+    keys = ends[0] * n + ends[1]
+    return np.unique(np.concatenate([keys, ends[1] * n + ends[0]]) if both else keys)
+
+
+def moved_features(environment: Environment, target: Environment, random: np.random.Generator) -> Environment:
+    """The environment with the target's mean and deviation of every column.
+
+    Of sparse features entries are left out at random, where a column has more of them than the target's; none are
+    added, for nobody knows where.
+    """
+    x, other = environment.x, target.x
+    if isinstance(x, Sparse) and isinstance(other, Sparse):
+        keep = np.minimum(_rates(target) / np.maximum(_rates(environment), 1e-12), 1.0)
+        kept = random.random(x.value.numel()) < keep[x.pattern.col.cpu().numpy()]
+        return environment.replace(x=Sparse(x.pattern, x.value * torch.from_numpy(kept).to(x.value)))
+    if isinstance(x, Sparse) or isinstance(other, Sparse):
+        return environment
+    a, b = x[environment.mask], other[target.mask]
+    if min(a.shape[0], b.shape[0]) < 2:
+        return environment
+    deviation = a.std(dim=0)
+    moving = deviation > 1e-9
+    scale = (b.std(dim=0) / deviation.clamp(min=1e-9)).clamp(*_SCALED)
+    moved = (x - a.mean(dim=0)) * torch.where(moving, scale, 1.0) + b.mean(dim=0).to(x)
+    return environment.replace(x=moved)
+
+
+def _rates(environment: Environment) -> Array:
+    """Of each sparse column the share of counted nodes that have an entry."""
+    x, counted = environment.x, environment.mask.cpu().numpy()
+    assert isinstance(x, Sparse)
+    there = (x.value.cpu().numpy() != 0) & counted[x.pattern.row.cpu().numpy()]
+    return np.bincount(x.pattern.col.cpu().numpy()[there], minlength=x.shape[1]) / max(int(counted.sum()), 1)
