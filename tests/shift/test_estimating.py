@@ -1,4 +1,4 @@
-"""Explore to estimate: the copies, what is learned on them, and what is refused."""
+"""The expected score on graphs without labels."""
 
 from __future__ import annotations
 
@@ -7,76 +7,71 @@ import pytest
 import torch
 
 import graphshift as gs
-from graphshift.data.metrics import METRICS
-from graphshift.estimators.copies import moved_edges, shifted_copies
-from graphshift.estimators.estimating import Estimate
-from graphshift.shift.estimating import Copy, learned
-
-ACCURACY = METRICS.find("accuracy")
+from graphshift.core.errors import GraphshiftError
 
 
-def copies(count: int = 40, slope: float = 2.0) -> list[Copy]:
-    """The score falls twice as fast as one estimate says; another says nothing."""
+@pytest.fixture(scope="module")
+def fitted() -> tuple[gs.ShiftDataset, gs.Estimator]:
+    data = gs.load("planted-structure", nodes=600)
+    return data, gs.ERM("sage", epochs=40).fit(data)
+
+
+def test_it_is_nearer_to_the_truth_than_validation(fitted: tuple[gs.ShiftDataset, gs.Estimator]) -> None:
+    data, model = fitted
+    found, truth = gs.estimate_score(model, data.tests, data.val), model.score(data.tests)
+    assert isinstance(found, dict)
+    errors = {name: abs(one.by["doc-both"] - truth[name]) for name, one in found.items()}
+    plain = {name: abs(one.held_out - truth[name]) for name, one in found.items()}
+    assert np.mean([*errors.values()]) < 0.5 * np.mean([*plain.values()])
+    assert all(one.low <= one.high and one.copies > 15 for one in found.values())
+
+
+def test_labels_of_the_graph_are_never_looked_at(fitted: tuple[gs.ShiftDataset, gs.Estimator]) -> None:
+    data, model = fitted
+    test = data.tests[3]
+    one = gs.estimate_score(model, test, data.val)
+    assert one == gs.estimate_score(model, test.replace(y=None), data.val)
+    assert one == gs.estimate_score(model, test, data.val)  # the same seed, the same copies
+
+
+def test_a_committee_adds_its_agreement(fitted: tuple[gs.ShiftDataset, gs.Estimator]) -> None:
+    data, model = fitted
+    other, test, val = gs.Logistic().fit(data), data.tests[-1], data.val[0]
+    found = gs.estimate_score(model, test, data.val, committee=[other])
+    same = [float((model.predict(e) == other.predict(e)).mean()) for e in (test, val)]
+    assert found.by["agreement"] == pytest.approx(found.held_out + same[0] - same[1])
+
+
+def test_several_validation_graphs_count_by_their_nodes(fitted: tuple[gs.ShiftDataset, gs.Estimator]) -> None:
+    data, model = fitted
+    test, (val,) = data.tests[2], data.val
+    one = gs.estimate_score(model, test, [val])
+    twice = gs.estimate_score(model, test, [val, val.replace(name="again")])
+    assert twice.by["doc-both"] == pytest.approx(one.by["doc-both"])
+    assert twice.copies == 2 * one.copies
+
+
+def test_two_graphs_of_one_name_and_few_nodes_are_refused(fitted: tuple[gs.ShiftDataset, gs.Estimator]) -> None:
+    data, model = fitted
+    with pytest.raises(GraphshiftError, match="two environments are called"):
+        gs.estimate_score(model, [data.tests[0], data.tests[0].replace()], data.val)
+    (val,) = data.val
+    few = val.replace(mask=torch.arange(val.num_nodes) < 40)
+    found = gs.estimate_score(gs.ERM(epochs=5).fit(data.train, val=[few]), data.tests[0], [few])
+    assert found.expected is None
+    assert "held-out nodes are too few" in found.refused
+
+
+def test_an_area_is_estimated_too() -> None:
+    from graphshift.data.expected import area, weighted_score
+    from graphshift.data.metrics import METRICS
+
+    sk = pytest.importorskip("sklearn.metrics")
     random = np.random.default_rng(0)
-    said = random.uniform(0.5, 0.8, count)
-    truth = 0.8 - slope * (0.8 - said)
-    return [Copy("abcd"[i % 4], {"doc": said[i], "weighted": 0.8}, truth[i], 0.5) for i in range(count)]
-
-
-def on_target(doc: float, reach: float = 0.9) -> Estimate:
-    return Estimate("accuracy", doc, 0.0, 1.0, 0.8, {"doc": doc, "weighted": 0.8}, reach=reach)
-
-
-def test_how_fast_the_score_falls_is_learned() -> None:
-    found = learned(on_target(0.72), copies(), ACCURACY)
-    assert found.by["explored"] == pytest.approx(0.64, abs=0.03)
-    assert found.expected == pytest.approx(0.64, abs=0.04)
-    assert found.copies == 40
-    assert found.low < 0.64 < found.high
-
-
-def test_what_lies_outside_of_the_copies_is_refused() -> None:
-    assert "outside of what was explored" in learned(on_target(0.1), copies(), ACCURACY).refused
-    assert "unlike the held-out ones" in learned(on_target(0.7, reach=0.4), copies(), ACCURACY).refused
-
-
-def test_few_copies_change_nothing() -> None:
-    plain = on_target(0.7)
-    assert learned(plain, copies(8), ACCURACY) == plain
-
-
-def test_edges_within_a_class_lead_to_another() -> None:
-    environment = gs.load("planted-structure", nodes=400).val[0]
-    assert environment.y is not None
-
-    def homophily(graph: object) -> float:
-        row, column = graph.edge_index  # type: ignore[attr-defined]
-        return float((environment.y[row] == environment.y[column]).double().mean())  # type: ignore[index]
-
-    old = [homophily(environment.graph)]
-    for share in (0.3, 0.7):
-        made = moved_edges(environment, share, np.random.default_rng(0))
-        assert made.undirected
-        assert abs(made.num_edges - environment.graph.num_edges) < 0.1 * environment.graph.num_edges
-        old.append(homophily(made))
-    assert old[0] > old[1] + 0.05 > old[2] + 0.1
-
-
-def test_copies_keep_the_graph_and_the_seed_decides() -> None:
-    environment = gs.load("planted", nodes=200).val[0]
-    before = environment.graph.keys.clone(), environment.x.clone()
-    one, two = ([*shifted_copies(environment, np.random.default_rng(5))] for _ in range(2))
-    assert {kind for kind, *_ in one} == {"none", "edges", "labels", "features", "noise", "parts", "shares"}
-    for (_, a, rows), (_, b, again) in zip(one, two, strict=True):
-        assert torch.equal(a.graph.keys, b.graph.keys)
-        assert torch.equal(a.x, b.x)
-        assert (rows is None and again is None) or torch.equal(rows, again)
-    assert torch.equal(environment.graph.keys, before[0])
-    assert torch.equal(environment.x, before[1])
-
-
-def test_labels_of_the_graph_are_never_looked_at() -> None:
-    data = gs.load("planted-structure", nodes=300)
-    model = gs.ERM(epochs=20).fit(data)
-    test = data.tests[0]
-    assert gs.estimate_score(model, test, data.val) == gs.estimate_score(model, test.replace(y=None), data.val)
+    values, positive, negative = random.integers(0, 20, 200) / 20, random.random(200), random.random(200)
+    weight = np.concatenate([positive, negative])
+    expected = sk.roc_auc_score(np.repeat([1, 0], 200), np.tile(values, 2), sample_weight=weight)
+    assert area(values, positive, negative) == pytest.approx(expected)
+    y, p = (random.random(200) < values).astype(int), np.stack([1 - values, values], axis=1)
+    assert weighted_score(p, y, np.ones(200), METRICS["roc_auc"]) == pytest.approx(sk.roc_auc_score(y, values))
+    assert np.isnan(area(values, positive, 0 * negative))

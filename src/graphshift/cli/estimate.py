@@ -24,6 +24,9 @@ def estimate(
     no_copies: Annotated[
         bool, Option("--no-copies", help="without shifted copies of the validation graphs: quicker, less right")
     ] = False,
+    committee: Annotated[
+        list[Path] | None, Option(metavar="RUN", help="another run of the same data; may be given several times")
+    ] = None,
     seed: Annotated[int, Option(metavar="N", min=0, help="of the copies")] = 0,
     option: TableOptions = None,
     data_dir: DataDir = None,
@@ -45,8 +48,12 @@ def estimate(
         graphs = [*data.tests, *data.target]
         if not graphs:
             raise GraphshiftError(f"{dataset}: there is no test or target environment to estimate a score on.")
-    validation = [] if no_copies else _validation(run, data_dir)
-    made = estimate_score(model, graphs, validation, adapt=adapt, seed=seed) if validation else None
+    validation = [] if no_copies else validation_of(run, data_dir)
+    if committee and not validation:
+        raise GraphshiftError("--committee needs the validation graphs of RUN; it is no use with --no-copies.")
+    others = [load_model(folder) for folder in committee or ()]
+    how: dict[str, Any] = {"adapt": adapt, "committee": others, "seed": seed, "progress": not json_}
+    made = estimate_score(model, graphs, validation, **how) if validation else None
     found = made or model.estimate_score(graphs, adapt=adapt)
     assert isinstance(found, dict)  # of several graphs
     if json_:
@@ -57,7 +64,7 @@ def estimate(
             print(f"note: {text}.")
 
 
-def _validation(run: Path, data_dir: Path | None) -> Any:
+def validation_of(run: Path, data_dir: Path | None) -> Any:
     """The validation graphs of a run, from the dataset that it was fitted on; none if that cannot be had."""
     from graphshift.core.storage import read_json
     from graphshift.datasets import load

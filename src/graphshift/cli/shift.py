@@ -13,6 +13,7 @@ from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
     from graphshift.data.environment import Environment
+    from graphshift.estimators.estimating import Estimate
     from graphshift.shift.comparing.compare import Comparison
 
 _WHAT = "DATASET:ENVIRONMENT (also FILE.toml:ENVIRONMENT), NODES.csv,EDGES.csv"
@@ -40,6 +41,7 @@ def shift(
 ) -> None:
     """Say what has moved between two graphs: features, structure, labels, what edges say about labels."""
     from graphshift.data.pieces import remarks_on
+    from graphshift.report.shift_tables import told
     from graphshift.shift.comparing.compare import compare_graphs
 
     if out is not None:
@@ -48,18 +50,35 @@ def shift(
     if no_labels:
         second = second.replace(y=None)
     remarks = about.pop("remarks", []) + remarks_on([first, second])
+    expected = _expected(Path(source), second, data_dir, json_) if _kind(source) == "run" else None
     found = compare_graphs(first, second, level=level, seed=seed, progress=not json_, **about)
     if json_:
-        print(json.dumps(found.to_json() | {"remarks": remarks}, indent=2))
+        print(json.dumps(found.to_json() | {"remarks": remarks, "estimate": expected and expected.to_json()}, indent=2))
     else:
         _show(found, remarks)
+        if expected is not None:
+            print(told(expected, source))
     if out is not None:
         from graphshift.core.storage import write_text
         from graphshift.report.shift_page import shift_page
 
-        write_text(out, shift_page(found, remarks))
+        write_text(out, shift_page(found, remarks, expected))
         if not json_:
             print(f"page: {out}")
+
+
+def _expected(run: Path, target: Environment, data_dir: Path | None, quiet: bool) -> Estimate | None:
+    """What the run's model is expected to score on the target; None where nothing can be said of it."""
+    from graphshift.cli.estimate import validation_of
+    from graphshift.estimators.loading import load_model
+    from graphshift.shift.estimating import estimate_score
+
+    model, validation = load_model(run), validation_of(run, data_dir)
+    if not (model.held_out_ and validation and model.task_.is_classification):
+        return None
+    found = estimate_score(model, [target], validation, progress=not quiet)
+    assert isinstance(found, dict)  # of a list
+    return found[target.name]
 
 
 def _show(found: Comparison, remarks: list[str]) -> None:

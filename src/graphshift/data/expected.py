@@ -16,7 +16,7 @@ from graphshift.data.metrics import Metric
 
 Array = NDArray[np.float64]
 
-_DRAWS = 8  # of labels, or of nodes, where a metric has no closed form
+_DRAWS = 20  # of labels, or of nodes, where a metric has no closed form
 _PLAIN = ("accuracy", "micro_f1")  # metrics that are the share of right nodes, where a node has one label
 
 
@@ -63,6 +63,8 @@ def weighted_score(p: Array, y: NDArray[np.int64], weights: Array, metric: Metri
     """The score of held-out nodes with weights: exact for shares of right nodes, else the mean over weighted draws."""
     if share_right(metric):
         return float(np.average(p.argmax(axis=1) == y, weights=weights))
+    if metric.name == "roc_auc":
+        return area(p[:, 1], weights * (y == 1), weights * (y == 0))
     if np.ptp(weights) == 0:
         return computed(metric, y, p)
     random = np.random.default_rng(0)
@@ -71,7 +73,13 @@ def weighted_score(p: Array, y: NDArray[np.int64], weights: Array, metric: Metri
 
 
 def expected_score(p: Array, q: Array, metric: Metric, weights: Array | None = None) -> float:
-    """The mean score of predictions p where labels are drawn from q; nodes are drawn by weight."""
+    """The mean score of predictions p where labels are drawn from q; nodes are drawn by weight.
+
+    Of ROC-AUC it is that of nodes which are of both classes, each by its probability: no draw is needed.
+    """
+    if metric.name == "roc_auc":
+        both = q if weights is None else q * weights[:, None]
+        return area(p[:, 1], both[:, 1], both[:, 0])
     random, found = np.random.default_rng(0), []
     for _ in range(_DRAWS):
         rows = np.arange(len(p))
@@ -80,6 +88,19 @@ def expected_score(p: Array, q: Array, metric: Metric, weights: Array | None = N
         y = (random.random((len(rows), 1)) > q[rows].cumsum(axis=1)).sum(axis=1).clip(max=q.shape[1] - 1)
         found.append(computed(metric, y, p[rows]))
     return _mean(found)
+
+
+def area(values: Array, positive: Array, negative: Array) -> float:
+    """ROC-AUC with weights: P(a positive node has the larger value), ties count half; NaN without one of the classes.
+
+    Args:
+        values: by which nodes are ordered, ``[n]``.
+        positive, negative: how much each node counts as one and as the other, ``[n]``.
+    """
+    _, place = np.unique(values, return_inverse=True)
+    above, below = (np.bincount(place, weights=one) for one in (positive, negative))
+    pairs = float(above.sum() * below.sum())
+    return float((above * (below.cumsum() - below / 2)).sum() / pairs) if pairs > 0 else np.nan
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -107,8 +107,7 @@ def estimates_of(held: HeldOut, target: Signals, prior: Tensor, metric: Metric) 
         prior: shares of the classes in training.
         metric: of a classification task.
     """
-    few = torch.randperm(target.p.shape[0], generator=torch.Generator().manual_seed(0))[:_MOST]
-    target = target.at(few) if target.p.shape[0] > _MOST else target
+    target = some_of(target)
     found, remarks = forms_of(held, target, prior, metric)
     p, y = held.signals.p.numpy(), held.labels.numpy()
     weights, _ = density_ratio(held.signals.features.numpy(), target.features.numpy(), target.features.numpy()[:1])
@@ -117,6 +116,12 @@ def estimates_of(held: HeldOut, target: Signals, prior: Tensor, metric: Metric) 
     else:
         remarks.append(f"no weights: they leave {number:.0f} held-out nodes by effective number")
     return Estimates(within(found, metric), number / len(y), tuple(remarks))
+
+
+def some_of(target: Signals) -> Signals:
+    """At most 5,000 nodes, drawn at random."""
+    few = torch.randperm(target.p.shape[0], generator=torch.Generator().manual_seed(0))[:_MOST]
+    return target.at(few) if target.p.shape[0] > _MOST else target
 
 
 def within(found: Mapping[str, float], metric: Metric) -> dict[str, float]:
@@ -147,8 +152,11 @@ def sampling_error(held: HeldOut, metric: Metric) -> float:
     if share_right(metric):
         share = float((p.argmax(axis=1) == y).mean())
         return float(np.sqrt(share * (1 - share) / len(y)))
-    draws = [random.integers(len(y), size=len(y)) for _ in range(_BOOT)]
-    return float(np.nanstd([computed(metric, y[rows], p[rows]) for rows in draws]))
+    draws = [np.bincount(random.integers(len(y), size=len(y)), minlength=len(y)).astype(float) for _ in range(_BOOT)]
+    if metric.name == "roc_auc":
+        return float(np.nanstd([weighted_score(p, y, times, metric) for times in draws]))
+    every = [np.repeat(np.arange(len(y)), times.astype(int)) for times in draws]
+    return float(np.nanstd([computed(metric, y[rows], p[rows]) for rows in every]))
 
 
 def too_few(held: HeldOut) -> str:

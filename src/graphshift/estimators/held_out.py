@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -13,6 +14,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.core.storage import read_tensors, write_tensors
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
+from graphshift.estimators.adaptation import Calibration, calibrated_to
 from graphshift.estimators.confidence import Confidence
 from graphshift.estimators.conformal import SCORES, alike_mean, neighbour_mean, smoothed_scores, uniforms
 
@@ -134,6 +136,17 @@ class HeldOut:
         joined = Signals(**{f.name: torch.cat([getattr(one, f.name) for one in rows]) for f in fields(Signals)})
         found = {name: torch.cat([one[i] for one in scores], dim=1) for i, name in enumerate(names)}
         return cls(joined, torch.cat(labels), found)
+
+    def calibration(self, prior: Tensor) -> Calibration:
+        """With which class shares are estimated; learned once for each prior of training, ``[classes]``."""
+        key = tuple(prior.tolist())
+        if key not in self._calibrations:
+            self._calibrations[key] = calibrated_to([self.signals.log_p], [self.labels], prior)
+        return self._calibrations[key]
+
+    @cached_property
+    def _calibrations(self) -> dict[tuple[float, ...], Calibration]:
+        return {}
 
     def scores_of(self, score: str, smooth: float, alike: float) -> Tensor:
         """The scores of the true classes, ``[n]``, smoothed as those of a new graph are."""

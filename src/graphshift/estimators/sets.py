@@ -15,7 +15,6 @@ from torch import Tensor
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.registry import expected_one_of
 from graphshift.data.environment import Environment
-from graphshift.estimators.adaptation import calibrated_to
 from graphshift.estimators.conformal import SCORES, density_ratio, effective_number, quantile
 from graphshift.estimators.explored import Explored
 from graphshift.estimators.held_out import HeldOut, Signals, mixed, score_parts
@@ -231,7 +230,6 @@ def class_weights(
         prior: shares of the classes in training.
         names: of the classes.
     """
-    calibration = calibrated_to([held.signals.log_p], [held.labels], prior)
-    found, unsafe = calibration.prior_on(log_p, names)
+    found, unsafe = held.calibration(prior).prior_on(log_p, names)
     shares = torch.bincount(held.labels, minlength=prior.numel()).double() / held.labels.numel()
     return torch.where(shares > 0, found / shares.clamp(min=1e-12), 0.0), unsafe

@@ -4,29 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from graphshift.estimators.estimating import Estimate
 from graphshift.report import shift_figures as figures
 from graphshift.report.figures import can_draw
 from graphshift.report.page import Block as PageBlock
 from graphshift.report.page import Details, Facts, Figure, Points, Section, Table, Text, page
-from graphshift.report.shift_tables import blocks_table, columns_table
+from graphshift.report.shift_tables import blocks_table, columns_table, estimates_table, told
 from graphshift.shift.comparing.block import Block
 from graphshift.shift.comparing.compare import Comparison
 
 
-def shift_page(found: Comparison, remarks: Sequence[str] = ()) -> str:
-    """The page as HTML."""
+def shift_page(found: Comparison, remarks: Sequence[str] = (), expected: Estimate | None = None) -> str:
+    """The page as HTML.
+
+    Args:
+        found: the comparison.
+        remarks: caveats beside those of the comparison.
+        expected: what a model that was trained on the source is expected to score on the target.
+    """
     draw = can_draw()
     table = blocks_table(found)
     moved = [i for i, block in enumerate(found.blocks) if block.moved]
     verdict: list[PageBlock] = [Table(table, best=moved), Text(table.note)]
     if draw:
         verdict.append(Figure(figures.overview(found), "Evidence for each block; those that moved are orange."))
-    sections = [Section("What moved", verdict), Section("What to do", [Points(found.advice)])]
+    sections = [Section("What moved", verdict)]
+    if expected is not None:
+        by = estimates_table(expected)
+        inside: list[PageBlock] = [Text(told(expected)), Details("every estimate", [Table(by), Text(by.note)])]
+        sections.append(Section("What your model will score there", inside))
+    sections.append(Section("What to do", [Points(found.advice)]))
     sections += [Section(block.name.capitalize(), _told(found, block, draw=draw)) for block in found.moved]
     still = [block for block in found.blocks if not block.moved]
     if still:
-        inside: list[PageBlock] = [Section(block.name.capitalize(), _told(found, block, draw=draw)) for block in still]
-        sections.append(Section("What did not move", [Details("the other blocks", inside)]))
+        others: list[PageBlock] = [Section(block.name.capitalize(), _told(found, block, draw=draw)) for block in still]
+        sections.append(Section("What did not move", [Details("the other blocks", others)]))
     caveats = [f"{b.name}: {text}" for b in found.blocks for text in b.caveats] + [*found.caveats, *remarks]
     if caveats:
         sections.append(Section("Caveats", [Points(caveats)]))

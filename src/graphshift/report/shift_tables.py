@@ -1,5 +1,7 @@
 """A comparison of two graphs as tables."""
 
+from graphshift.data.metrics import METRICS
+from graphshift.estimators.estimating import Estimate
 from graphshift.report.study_tables import StudyTable
 from graphshift.shift.comparing.compare import Comparison
 
@@ -31,3 +33,21 @@ def columns_table(found: Comparison) -> StudyTable:
     heads = ["column", "mean, source", "mean, target", "difference (deviations)", "p"]
     note = "p is corrected for the number of columns; where both graphs have labels it compares nodes of one class."
     return StudyTable("columns that moved most", heads, rows, note)
+
+
+def told(found: Estimate, run: str = "the model") -> str:
+    """What a model is expected to score, as a sentence."""
+    metric = METRICS.find(found.metric)
+    own = f"{metric.show(found.held_out)} on held-out nodes of the source"
+    if found.expected is None:
+        return f"What {run} will score on the target cannot be told ({found.refused}); it has {own}, {metric.title}."
+    between = f"{metric.show(found.low)} to {metric.show(found.high)}"
+    return f"{run} is expected to score {metric.show(found.expected)} on the target ({between}), {metric.title}; {own}."
+
+
+def estimates_table(found: Estimate) -> StudyTable:
+    """Every estimate of a score without labels."""
+    metric = METRICS.find(found.metric)
+    rows = [[name, metric.show(value)] for name, value in found.by.items()]
+    note = "-prior: corrected for class shares. -edges, -features, -both: from a copy that was moved to the target."
+    return StudyTable("estimates without labels", ["estimate", metric.title], rows, note)

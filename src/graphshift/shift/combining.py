@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphshift.data.metrics import Metric
 from graphshift.estimators.estimating import Estimate
+from graphshift.shift.matching import MOVES
 
 Array = NDArray[np.float64]
 
@@ -46,27 +47,46 @@ class Combined:
     half: float
 
 
-def combine(by: Mapping[str, float], held: float, found: Coefficients) -> Combined | None:
-    """The weighted estimates; None if none that has a weight is there.
+def combine(by: Mapping[str, float], held: float, found: Coefficients) -> Combined:
+    """The weighted estimates.
 
     Args:
         by: estimates by name.
         held: the score on held-out nodes.
         found: what was learned.
     """
-    names = [name for name in found.weights if name in by]
-    if not names:
-        return None
-    weight = np.array([found.weights[name] for name in names])
-    values = np.array([by[name] for name in names])
-    value = float(np.average(values, weights=weight))
-    error = float(np.dot(found.error, _stated(values, weight, value, held)))
+    spread, value = (
+        stated({"held-out": held, **by}, held, found.weights),
+        _mean({"held-out": held, **by}, found.weights),
+    )
+    error = float(np.dot(found.error, spread))
     return Combined(value, error, found.quantile * error)
 
 
-def _stated(values: Array, weight: Array, value: float, held: float) -> Array:
-    spread = float(np.sqrt(np.average((values - value) ** 2, weights=weight)))
-    return np.array([1.0, spread, abs(value - held)])
+def stated(by: Mapping[str, float], held: float, weights: Mapping[str, float]) -> Array:
+    """What the expected error follows from: 1, the spread of the weighted estimates, their distance to ``held``."""
+    value = _mean(by, weights)
+    square = sum(weight * (filled(by, name) - value) ** 2 for name, weight in weights.items())
+    return np.array([1.0, np.sqrt(square / sum(weights.values())), abs(value - held)])
+
+
+def _mean(by: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    return sum(weight * filled(by, name) for name, weight in weights.items()) / sum(weights.values())
+
+
+def filled(by: Mapping[str, float], name: str) -> float:
+    """An estimate, or the nearest to it that could be computed.
+
+    Without the correction for class shares, where these cannot be told; by DoC, where ATC is not defined; without
+    what was moved, where no copy could be made; at last the held-out score.
+    """
+    move = next((move for move in MOVES if name.endswith(f"-{move}")), "")
+    base = name.removesuffix(f"-{move}")
+    doc = base.replace("atc-confidence", "doc")
+    for one in (base, base.replace("-prior", ""), doc, doc.replace("-prior", "")):
+        if (wanted := f"{one}-{move}" if move else one) in by:
+            return by[wanted]
+    return filled(by, base) if move else by["held-out"]
 
 
 #: Learned by `graphshift reproduce estimate`, on all its datasets; its tables leave out whole datasets.
@@ -82,8 +102,6 @@ def concluded(plain: Estimate, metric: Metric, learned: Coefficients = LEARNED) 
         learned: what they are worth.
     """
     found = combine(plain.by, plain.held_out, learned)
-    if found is None:
-        return plain
     low, high = metric.bounds or (-np.inf, np.inf)
     value = float(np.clip(found.value, low, high))
     ends = max(low, value - found.half), min(high, value + found.half)

@@ -77,7 +77,9 @@ def scored_copies(
     reference: Reference,
     held: HeldOut,
     metric: Metric,
-    how: Mapping[str, object],
+    *,
+    adapt: str | None,
+    seed: int,
 ) -> list[Copy]:
     """The copies of a labelled graph, with estimates and true scores.
 
@@ -87,14 +89,15 @@ def scored_copies(
         reference: of it.
         held: the model's held-out nodes.
         metric: of the task.
-        how: ``adapt`` and ``seed``.
+        adapt: as in ``predict``.
+        seed: of the copies.
     """
-    adapt, found = how["adapt"], []
-    for kind, copy, rows in _shifted(model, environment, reference, int(str(how["seed"]))):
+    found = []
+    for kind, copy, rows in _shifted(model, environment, reference, seed):
         if rows.numel() < _FEWEST:
             continue
         try:
-            (signals,) = model.signals([copy], adapt=adapt).values()  # type: ignore[arg-type]
+            (signals,) = model.signals([copy], adapt=adapt).values()
         except GraphshiftError:  # a backbone that cannot take such a graph
             continue
         shown = signals.at(rows)
@@ -117,8 +120,8 @@ def _shifted(
         for edits in _EDITS:
             view = Random(edits, seed=int(random.integers(2**31))).propose(graph)
             yield "edges", environment.replace(graph=view.graph), every
-        for share in _GUIDED if model.task_.is_classification else ():
-            edited = model.edited(environment, share)
+        for share in _GUIDED:
+            edited = _guided(model, environment, share)
             if edited is not None and edited is not environment:
                 yield "gradient", edited, every
         margin = reference.pairs.sum(axis=1)
@@ -138,6 +141,13 @@ def _shifted(
             yield "shares", environment, every[torch.from_numpy(kept)]
 
 
+def _guided(model: Predictor, environment: Environment, share: float) -> Environment | None:
+    try:
+        return model.edited(environment, share)
+    except GraphshiftError:  # a backbone without a gradient in the edges
+        return None
+
+
 def _feature_shifts(x: Tensor | Sparse, random: np.random.Generator) -> Iterator[Tensor | Sparse]:
     """Columns masked; of dense ones also noise."""
     for share in _MASKED:
@@ -146,6 +156,6 @@ def _feature_shifts(x: Tensor | Sparse, random: np.random.Generator) -> Iterator
             yield Sparse(x.pattern, x.value * keep.to(x.value)[x.pattern.col.long()])
         else:
             yield torch.where(keep.to(x.device), x, x.mean(dim=0))
-    for noise in () if isinstance(x, Sparse) else _NOISES:
-        added = torch.from_numpy(random.standard_normal(x.shape)).to(x)
-        yield x + noise * x.std(dim=0) * added
+    if not isinstance(x, Sparse):
+        for noise in _NOISES:
+            yield x + noise * x.std(dim=0) * torch.from_numpy(random.standard_normal(x.shape)).to(x)

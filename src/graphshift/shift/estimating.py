@@ -1,9 +1,9 @@
 """The score of a model on a graph without labels, learned on copies of validation graphs that are moved towards it.
 
-What the unlabelled graph shows of its edges and features is given to a copy of a labelled graph (:mod:`.matching`). Then
-the estimates of :mod:`graphshift.estimators.estimating` stand on held-out nodes that are already like the target, and
-have only the rest to bridge. Other copies are shifted in all directions (:mod:`.copies`). What the estimates are worth
-was learned on other datasets (:mod:`.combining`).
+What the unlabelled graph shows of its edges and features is given to a copy of a labelled graph (``matching.py``). Then
+the estimates of ``estimators/estimating.py`` stand on held-out nodes that are like the target's already, and have only
+the rest to bridge. Other copies are shifted in all directions (``copies.py``). What each estimate is worth was learned
+on other datasets (``combining.py``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,16 @@ from graphshift.core.progress import progress_bar
 from graphshift.data.environment import Environment
 from graphshift.data.expected import weighted_score
 from graphshift.data.metrics import METRICS, Metric
-from graphshift.estimators.estimating import Estimate, at_counted, check_metric, combined, forms_of, too_few, within
+from graphshift.estimators.estimating import (
+    Estimate,
+    at_counted,
+    check_metric,
+    combined,
+    forms_of,
+    some_of,
+    too_few,
+    within,
+)
 from graphshift.estimators.held_out import HeldOut, Signals
 from graphshift.estimators.predictor import Graphs, Predictor
 from graphshift.estimators.trust import fitting
@@ -77,7 +86,7 @@ def estimate_score(
             told({"epoch": i + 1})
             if target.name in found:
                 raise GraphshiftError(f"two environments are called {target.name!r}; names must differ.")
-            own = at_counted(signals, target.counted.cpu())
+            own = some_of(at_counted(signals, target.counted.cpu()))
             plain = combined(held, own, model.prior_, metric)
             if not too_few(held):
                 by = plain.by | known.estimates(target, own)
@@ -117,7 +126,7 @@ class _Known:
             reference = reference_of(e)
             found.labelled.append(e)
             found.references.append(reference)
-            copies = scored_copies(model, e, reference, held, metric, {"adapt": adapt, "seed": seed + i})
+            copies = scored_copies(model, e, reference, held, metric, adapt=adapt, seed=seed + i)
             found.shifted.append(copies)
             found.own.append(next((one.truth for one in copies if one.kind == "none"), float("nan")))
         return found

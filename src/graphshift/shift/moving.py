@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from graphshift.data.environment import Environment
 from graphshift.graph.graph import Graph
@@ -80,29 +81,43 @@ def _keys(ends: NDArray[np.int64], n: int, both: bool) -> NDArray[np.int64]:
 def moved_features(environment: Environment, target: Environment, random: np.random.Generator) -> Environment:
     """The environment with the target's mean and deviation of every column.
 
-    Of sparse features entries are left out at random, where a column has more of them than the target's; none are
-    added, for nobody knows where.
+    Nodes that count are moved to the target's that count, the others to the others, if it has some: in a graph that
+    grows these are the nodes of before. Of sparse features entries are left out at random, where a column has more of
+    them than the target's; none are added, for nobody knows where.
     """
     x, other = environment.x, target.x
-    if isinstance(x, Sparse) and isinstance(other, Sparse):
-        keep = np.minimum(_rates(target) / np.maximum(_rates(environment), 1e-12), 1.0)
-        kept = random.random(x.value.numel()) < keep[x.pattern.col.cpu().numpy()]
-        return environment.replace(x=Sparse(x.pattern, x.value * torch.from_numpy(kept).to(x.value)))
-    if isinstance(x, Sparse) or isinstance(other, Sparse):
+    if isinstance(x, Sparse) != isinstance(other, Sparse):
         return environment
-    a, b = x[environment.mask], other[target.mask]
-    if min(a.shape[0], b.shape[0]) < 2:
-        return environment
-    deviation = a.std(dim=0)
-    moving = deviation > 1e-9
-    scale = (b.std(dim=0) / deviation.clamp(min=1e-9)).clamp(*_SCALED)
-    moved = (x - a.mean(dim=0)) * torch.where(moving, scale, 1.0) + b.mean(dim=0).to(x)
-    return environment.replace(x=moved)
+    here, there = environment.mask.cpu(), target.mask.cpu()
+    rest = there if bool(there.all()) else ~there
+    for rows, wanted in ((here, there), (~here, rest)):
+        if min(int(rows.sum()), int(wanted.sum())) < 2:
+            continue
+        if isinstance(x, Sparse) and isinstance(other, Sparse):
+            x = _thinned(x, rows.numpy(), _rates(other, wanted.numpy()), random)
+        elif not isinstance(x, Sparse) and not isinstance(other, Sparse):
+            x = _scaled(x, rows.to(x.device), other[wanted.to(other.device)].to(x))
+    return environment.replace(x=x)
 
 
-def _rates(environment: Environment) -> Array:
-    """Of each sparse column the share of counted nodes that have an entry."""
-    x, counted = environment.x, environment.mask.cpu().numpy()
-    assert isinstance(x, Sparse)
-    there = (x.value.cpu().numpy() != 0) & counted[x.pattern.row.cpu().numpy()]
-    return np.bincount(x.pattern.col.cpu().numpy()[there], minlength=x.shape[1]) / max(int(counted.sum()), 1)
+def _thinned(x: Sparse, rows: NDArray[np.bool_], wanted: Array, random: np.random.Generator) -> Sparse:
+    """Some rows with fewer entries in columns that have more than a share ``wanted`` there."""
+    keep = np.minimum(wanted / np.maximum(_rates(x, rows), 1e-12), 1.0)
+    row, column = x.pattern.row.cpu().numpy(), x.pattern.col.cpu().numpy()
+    kept = ~rows[row] | (random.random(len(column)) < keep[column])
+    return Sparse(x.pattern, x.value * torch.from_numpy(kept).to(x.value))
+
+
+def _scaled(x: Tensor, rows: Tensor, wanted: Tensor) -> Tensor:
+    """Some rows with the mean and deviation of other ones."""
+    own = x[rows]
+    deviation = own.std(dim=0)
+    scale = (wanted.std(dim=0) / deviation.clamp(min=1e-9)).clamp(*_SCALED)
+    moved = (own - own.mean(dim=0)) * torch.where(deviation > 1e-9, scale, 1.0) + wanted.mean(dim=0)
+    return x.index_put((rows.nonzero().squeeze(1),), moved)
+
+
+def _rates(x: Sparse, rows: NDArray[np.bool_]) -> Array:
+    """Of each column the share of some rows that have an entry."""
+    there = (x.value.cpu().numpy() != 0) & rows[x.pattern.row.cpu().numpy()]
+    return np.bincount(x.pattern.col.cpu().numpy()[there], minlength=x.shape[1]) / max(int(rows.sum()), 1)

@@ -41,7 +41,7 @@ class Reference:
         model: a logistic regression of features alone; None if it does no better than the largest class.
         confusion: C[y, r], mean of what it says of nodes of class y that it had not seen.
         believed: the same with its own probabilities in place of labels.
-        solved: ``pairs`` of the nodes of ``rows`` as they are found without labels; ``known`` is the truth.
+        solved: ``pairs`` as they are found without labels; ``known`` is the truth.
     """
 
     rows: NDArray[np.int64]
@@ -71,8 +71,7 @@ class Reference:
         assert self.solved is not None
         assert self.known is not None
         side = Side(moved_features(target, own, np.random.default_rng(0)))  # the classifier knows features as they were
-        said = np.zeros((target.num_nodes, len(self.confusion)))
-        said[side.counted] = _said(self.model, side.x[side.counted], len(self.confusion))
+        said = _said(self.model, side.x, len(self.confusion))
         seen = said_pairs(side.matrix, said)
         if seen is None:
             return None
@@ -114,20 +113,21 @@ def _learned(environment: Environment) -> Reference:
     degree = float(environment.graph.degree.cpu()[environment.counted.cpu()].mean()) if len(rows) else 0.0
     plain = Reference(rows, labels, classes, smooth / smooth.sum(), degree)
     held = _unseen(side.x[rows], labels, count)
-    own = class_pairs(environment.graph, shown, count)
     right = 0.0 if held is None else float((held.argmax(axis=1) == labels).mean())
-    if held is None or own.sum() < _LEAST_EDGES or right < np.bincount(labels).max() / len(labels) + _BETTER:
+    if held is None or pairs.sum() < _LEAST_EDGES or right < np.bincount(labels).max() / len(labels) + _BETTER:
         return plain
     member = np.eye(count)[labels]
     confusion = (member.T @ held + 1) / (member.sum(axis=0) + count)[:, None]
-    said = np.zeros((environment.num_nodes, count))
+    model = learned_classifier(side.x[rows], labels, seed=0, most=_MOST)
+    said = _said(model, side.x, count)
     said[rows] = held
+    said[classes < 0] = 0.0  # the truth is not known of their edges
     seen = said_pairs(side.matrix, said)
     assert seen is not None  # of at least so many edges
-    truth = (own + own.T) / (2 * own.sum())
+    truth = (pairs + pairs.T) / (2 * pairs.sum())
     return Reference(
         rows, labels, classes, plain.pairs, degree,
-        model=learned_classifier(side.x[rows], labels, seed=0, most=_MOST), confusion=confusion,
+        model=model, confusion=confusion,
         believed=_belief(held), solved=true_pairs(seen, confusion, truth), known=truth,
     )  # fmt: skip
 

@@ -10,6 +10,8 @@ from typing import Any
 from graphshift.core.storage import write_text
 from graphshift.datasets import load
 from graphshift.datasets.statistics import dataset_statistics
+from graphshift.lab.estimate.figure import draw_estimate
+from graphshift.lab.estimate.tables import estimate_tables
 from graphshift.lab.leaderboard.tables import dataset_tables, leaderboard_tables, rule_tables
 from graphshift.lab.paper import Item
 from graphshift.lab.paper.exploring import Explored
@@ -133,6 +135,14 @@ def write_trust(item: Item, records: Sequence[Mapping[str, Any]], folder: Path) 
     """What was promised of predictions, and what came of it."""
     tables = trust_tables(records)
     _write(tables, folder / item.name)
+    return tables
+
+
+def write_estimate(item: Item, records: Sequence[Mapping[str, Any]], folder: Path) -> list[StudyTable]:
+    """How right estimates of a score without labels are, each dataset judged by what the others taught."""
+    place, tables = folder / item.name, estimate_tables(records)
+    _write(tables, place)
+    draw_estimate(records, place)
     return tables
 
 

@@ -13,6 +13,9 @@ from typing import Any
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.progress import progress_bar
 from graphshift.core.registry import expected_one_of
+from graphshift.lab.estimate.cases import cases as estimate_cases
+from graphshift.lab.estimate.running import run_estimate, shown_estimate
+from graphshift.lab.estimate.running import wanted as estimate_wanted
 from graphshift.lab.paper import EXPERIMENTS, ITEMS, SETTINGS, Item, Size, find
 from graphshift.lab.paper import exploring as explorers
 from graphshift.lab.paper.reproducing import absent, finished, run_experiment, settings_of
@@ -112,7 +115,7 @@ def list_items(data_dir: Path | None) -> None:
 
 
 def _run(item: Item, request: Request, chosen: list[str] | None) -> list[StudyTable]:
-    if request.show and not item.experiments and item.name not in ("theory", "shift", "trust"):
+    if request.show and not item.experiments and item.name not in ("theory", "shift", "trust", "estimate"):
         return _shown(item, request)
     if item.data:
         tables = _data(item, request)
@@ -122,6 +125,8 @@ def _run(item: Item, request: Request, chosen: list[str] | None) -> list[StudyTa
         tables = _shift(item, request)
     elif item.name == "trust":
         tables = _trust(item, request)
+    elif item.name == "estimate":
+        tables = _estimate(item, request)
     elif not item.experiments:
         tables = report.write_toy(item, request.folder, quick=request.quick)
     else:
@@ -243,6 +248,21 @@ def _trust(item: Item, request: Request) -> list[StudyTable]:
     with _resumable(), progress_bar("trust", len(wanted), unit="fits") as told:
         records = run_trust(file, wanted, **how, force=request.force, report=told)
     return report.write_trust(item, records, request.folder)
+
+
+def _estimate(item: Item, request: Request) -> list[StudyTable]:
+    folder = request.folder / item.name
+    if request.show:
+        if not (folder / "results.jsonl").is_file():
+            _note(f"{item.name}: not in {request.folder}; run it without --show.")
+            return []
+        return report.write_estimate(item, shown_estimate(folder / "results.jsonl"), request.folder)
+    _missing(item, dict.fromkeys(case.dataset for case in estimate_cases(quick=request.quick)), request)
+    total = sum(1 for _ in estimate_wanted(request.data_dir, quick=request.quick))
+    with _resumable(), progress_bar("estimate", total, unit="cases") as told:
+        how: dict[str, Any] = {"quick": request.quick, "force": request.force, "report": told}
+        records = run_estimate(folder, request.data_dir, **how)
+    return report.write_estimate(item, records, request.folder)
 
 
 def _missing(item: Item, datasets: Iterable[str], request: Request) -> set[str]:

@@ -1,0 +1,40 @@
+"""One estimate out of many."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphshift.data.metrics import METRICS
+from graphshift.estimators.estimating import Estimate
+from graphshift.shift.combining import LEARNED, Coefficients, combine, concluded, filled
+
+BY = {"doc": 0.7, "doc-prior": 0.6, "doc-both": 0.5, "doc-prior-both": 0.4, "atc-confidence": 0.65}
+HALF = Coefficients({"doc": 0.5, "doc-both": 0.5}, (0.02, 0.5, 0.1), 2.0, 0.1)
+
+
+def test_weights_error_and_interval_are_their_definition() -> None:
+    found = combine(BY, 0.8, HALF)
+    assert found.value == pytest.approx(0.6)
+    assert found.error == pytest.approx(0.02 + 0.5 * 0.1 + 0.1 * 0.2)
+    assert found.half == pytest.approx(2 * found.error)
+
+
+def test_what_could_not_be_computed_is_replaced_by_the_nearest() -> None:
+    by = {"held-out": 0.8, **BY}
+    assert filled(by, "doc-both") == 0.5
+    assert filled(by, "atc-confidence-both") == 0.5  # as ATC is not defined for every metric
+    assert filled(by, "atc-confidence-prior") == 0.65
+    assert filled({"held-out": 0.8, "doc": 0.7}, "doc-prior-both") == 0.7
+    assert filled({"held-out": 0.8}, "atc-confidence-prior-both") == 0.8
+
+
+def test_an_answer_has_its_interval_and_a_large_error_is_refused() -> None:
+    plain = Estimate("accuracy", None, 0.0, 1.0, 0.8, BY)
+    found = concluded(plain, METRICS["accuracy"], HALF)
+    assert found.expected == pytest.approx(0.6)
+    assert found.low == pytest.approx(0.6 - 0.18)
+    far = concluded(plain, METRICS["accuracy"], Coefficients(HALF.weights, HALF.error, 2.0, 0.05))
+    assert far.expected is None
+    assert "an error of 9 points is expected" in far.refused
+    assert concluded(plain, METRICS["accuracy"]).expected is not None
+    assert sum(LEARNED.weights.values()) == pytest.approx(1, abs=0.01)
