@@ -323,7 +323,12 @@ def test_an_interrupted_partition_is_resumed_and_nothing_is_overwritten(
         gs.partition(data, out, parts=5, by="streaming")
     with pytest.raises(gs.GraphshiftError, match="parts is 5 there and 6 here"):
         gs.partition(data, out, parts=6, by="streaming", resume=True)
+    (out / ".partition.json.123.tmp").write_text("half")  # of a process that was killed
     gs.partition(data, out, parts=5, by="streaming", resume=True)
+    (out / ".preparation.json.123.tmp").write_text("half")
+    (out / "work").mkdir()
+    gs.partition(data, out, parts=5, by="streaming", resume=True)
+    assert {path.name for path in out.iterdir()} == {path.name for path in folder.iterdir()}
     for path in sorted((folder / "environments").glob("*/*.npy")):
         assert path.read_bytes() == (out / "environments" / path.parent.name / path.name).read_bytes()
     assert (folder / "partition.json").read_text() == (out / "partition.json").read_text()

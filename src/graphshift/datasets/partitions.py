@@ -206,8 +206,11 @@ def _write(
     with folder.locked():
         if not begun:
             folder.replace(request)
-        elif (out / MANIFEST).is_file():
-            return open_partition(out, progress=progress)
+        else:
+            folder.remove_leftovers()
+            if (out / MANIFEST).is_file():
+                shutil.rmtree(out / "work", ignore_errors=True)
+                return open_partition(out, progress=progress)
         found = [(role, e) for role, own in data.roles.items() for e in own]
         notes = []
         with progress_bar("partition", len(found) if progress else 0, unit="environments") as report:
