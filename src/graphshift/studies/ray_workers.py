@@ -50,7 +50,7 @@ def connect(address: str | None) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError, OSError) as error:
+    except Exception as error:  # Ray raises plain ones, too
         why = " ".join(str(error).split())[:300]
         raise GraphshiftError(
             f"no Ray cluster can be had{where}: {why} Start one (`ray start --head`), or give --address HOST:PORT."

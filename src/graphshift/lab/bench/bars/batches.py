@@ -31,7 +31,7 @@ _COLUMNS = (
 
 def run(bench: Bench) -> None:
     """EERM with ``random``, K = 3, s = 5, in fresh processes: one full step, and one epoch and prediction on parts."""
-    note = f"Parts of {_PART:,} nodes, {_IN_BATCH} in a batch, halo of one hop; every tenth edge leaves its community."
+    note = f"Parts of {_PART:,} nodes, {_IN_BATCH} in a batch, halo of one hop; every tenth edge leaves its community"
     rows = bench.table("Batches of parts, EERM random", _COLUMNS, note)
     points: list[dict[str, Any]] = bench.outcome.data.setdefault("batches", [])
     for nodes in bench.sizes.batched:
