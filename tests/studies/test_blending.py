@@ -125,6 +125,10 @@ def test_a_blend_that_is_close_is_chosen(study: Study, blend: Study, data: gs.Sh
     assert found.settings == {**blend.plan.arms[0].settings, "selection": "val"}
     assert found.estimator().method == "blend"
     assert found.frame["candidate"].tolist().count(found.name) == 1
+    by_name = {one.name: one for one in found.answer.candidates}
+    weaker = max((by_name[name] for name in ("logistic", "ERM")), key=lambda one: one.behind)
+    assert by_name[found.name].weakest == (weaker.behind, weaker.behind_error or 0.0)
+    assert weaker.behind > 0
     assert found.frame.set_index("candidate").loc[found.name, "method"] == "blend"
 
 
@@ -159,6 +163,13 @@ def test_the_rule() -> None:
     both = [best, replace(blend, name="b + norm", adapt="norm", behind=0.005), replace(blend, behind=0.01)]
     assert chosen(both, "accuracy") is both[1]
     assert chosen([replace(blend, behind=0.0, behind_error=None), near], "accuracy").blend
+    # A member that is clearly worse is no noise: such a blend has to win by more than what makes up for simplicity.
+    assert chosen([best, near, replace(blend, weakest=(0.12, 0.01))], "accuracy") is near
+    assert chosen([best, near, replace(blend, weakest=(0.049, 0.01))], "accuracy").blend
+    assert chosen([best, near, replace(blend, weakest=(0.12, 0.07))], "accuracy").blend
+    first = replace(blend, behind=0.0, behind_error=None, weakest=(0.12, 0.01))
+    assert chosen([first, near], "accuracy") is near
+    assert chosen([first, replace(near, behind=0.03)], "accuracy") is first
 
 
 def test_an_adapted_variant_is_as_simple(study: Study) -> None:

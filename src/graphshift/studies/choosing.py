@@ -4,7 +4,7 @@ Test labels are never used.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 from graphshift.data.metrics import METRICS
@@ -18,11 +18,15 @@ from graphshift.studies.running import Study
 #: the error.
 _AT_MOST, _BLEND_AT_MOST = 0.01, 0.02
 
+#: Of a percentage: a member of a blend may be further behind than this only within two standard errors.
+_MEMBER_AT_MOST = 0.05
+
 #: Which candidate is recommended, in words, and why: what :func:`chosen` does.
 PREFERENCE = (
     "A blend (the mean of the best model without a GNN and the best GNN) is recommended where it is within one "
-    "standard error and two points of the best: under shift the order on validation is partly noise, and a mean of "
-    "models that err in different places depends on it least. Elsewhere the simpler of two is preferred within one "
+    "standard error and two points of the best, and neither of the two is more than five points (or two standard "
+    "errors) behind: under shift the order on validation is partly noise, and a mean of models that err in different "
+    "places depends on it least. Elsewhere the simpler of two is preferred within one "
     f"standard error and one point ({SIMPLICITY})."
 )
 
@@ -48,6 +52,7 @@ class Candidate:
         behind_error: the standard error of that; None where it is not known.
         rank: how simple it is; 0 for the simplest. The same with and without adaptation.
         blend: whether it is a blend.
+        weakest: of a blend how far its weaker member is behind the best, and the standard error of that.
     """
 
     name: str
@@ -60,6 +65,7 @@ class Candidate:
     behind_error: float | None
     rank: int
     blend: bool = False
+    weakest: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,18 @@ def ranked(study: Study, criterion: str = "val", beside: Study | None = None) ->
         )
         for name, one in known.items()
     ]
+    found = [replace(one, weakest=_weakest(study, beside, one, found)) if one.blend else one for one in found]
     return sorted(found, key=lambda one: (one.behind, one.rank))
+
+
+def _weakest(study: Study, beside: Study | None, blend: Candidate, found: Sequence[Candidate]) -> tuple[float, float]:
+    """How far the weaker member of a blend is behind; each member is taken with the adaptation that suits it best."""
+    members = [] if beside is None else beside.plan.settings(beside.plan.arm(blend.arm))["members"]
+    behind = []
+    for member in members:
+        own = [arm.name for arm in study.plan.arms if arm.settings.items() <= member.items()]
+        behind += sorted((one.behind, one.behind_error or 0.0) for one in found if one.arm in own)[:1]
+    return max(behind, default=(0.0, 0.0))
 
 
 def chosen(candidates: Sequence[Candidate], metric: str) -> Candidate:
@@ -124,7 +141,9 @@ def chosen(candidates: Sequence[Candidate], metric: str) -> Candidate:
         metric: by name.
     """
     if blends := [one for one in candidates if one.blend and _is_close(one, _BLEND_AT_MOST, metric)]:
-        return blends[0]
+        behind, error = blends[0].weakest
+        if behind <= max(2 * error, _MEMBER_AT_MOST if METRICS[metric].percent else 0.0):
+            return blends[0]
     return min((one for one in candidates if _is_close(one, _AT_MOST, metric)), key=lambda one: (one.rank, one.behind))
 
 
