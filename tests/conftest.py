@@ -13,6 +13,8 @@ from hypothesis import settings
 from torch_geometric.data import Data
 
 from graphshift.cli import main
+from graphshift.graph import kernels
+from graphshift.graph.kernels import native
 from reference import KINDS, random_data
 
 settings.register_profile("graphshift", derandomize=True, deadline=None, database=None, max_examples=80)
@@ -30,6 +32,16 @@ def float64() -> Iterator[None]:
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
+
+
+@pytest.fixture(params=["kernels", "plain"])
+def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Once with the kernels in C, once without."""
+    if request.param == "plain":
+        monkeypatch.setattr(native, "LIBRARY", None)
+    elif not kernels.available():
+        pytest.skip("the kernels are not compiled")
+    return request.param
 
 
 @pytest.fixture

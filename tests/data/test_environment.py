@@ -63,7 +63,7 @@ REFUSED: dict[str, tuple[dict[str, object], Task | None, list[str]]] = {
     "mask of numbers": ({"mask": torch.ones(4)}, None, ["`mask`", "torch.float32 [4]", "bool [4]"]),
     "mask of node numbers": ({"mask": torch.tensor([0, 2])}, None, ["`mask`", "torch.int64 [2]", "bool [4]"]),
     "mask of another length": ({"mask": torch.ones(5).bool()}, None, ["`mask`", "torch.bool [5]", "bool [4]"]),
-    "empty mask": ({"mask": torch.zeros(4).bool()}, None, ["`mask`", "empty", "at least one node"]),
+    "empty mask": ({"mask": torch.zeros(4).bool()}, None, ["`mask`", "empty", "at least one"]),
     "no y and no task": ({"y": None}, None, ["no `y`", "pass `task`"]),
     "y of another length": ({"y": torch.tensor([0, 1])}, None, ["`y`", "[2]", "[4]"]),
     "y as one-hot": ({"y": torch.eye(4)}, None, ["`y`", "[4, 4]", "[4]"]),

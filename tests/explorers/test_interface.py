@@ -95,7 +95,7 @@ def test_the_base_class_asks_for_propose_only(problem: tuple[Environment, Risk])
         (torch.zeros(3, 1, dtype=torch.int64), r"shape \[3, 1\].*each of the graph's 9 nodes"),
         (torch.zeros(9, dtype=torch.int64), r"shape \[9\]"),
         (torch.zeros(9, 1), r"type torch.float32; expected whole numbers"),
-        (torch.full((9, 1), 9), r"between 9 and 9; expected nodes, from 0 to 8"),
+        (torch.full((9, 1), 9), r"between 9 and 9; expected 0 to 8"),
         (torch.full((9, 1), -1), r"between -1 and -1"),
         (torch.arange(9).unsqueeze(1), "its own neighbour"),
     ],

@@ -8,6 +8,7 @@ from graphshift.backbones.gcn import GCN
 from graphshift.backbones.gcnii import GCNII
 from graphshift.backbones.gprgnn import GPRGNN
 from graphshift.backbones.mlp import MLP
+from graphshift.backbones.readout import GraphLevel, graph_backbone
 from graphshift.backbones.sage import SAGE
 from graphshift.backbones.sgc import SGC
 

@@ -120,19 +120,22 @@ def initialise(backbone: nn.Module, init: str) -> None:
 class ModuleBackbone(Backbone):
     """A user's own ``torch.nn.Module`` with ``forward(x, edge_index)``, optionally ``edge_weight`` and ``edge_attr``.
 
+    One that takes ``batch``, the number of each node's graph, predicts whole graphs: it does the readout itself.
+
     Nothing is known about its inside, so nothing is shared between views: it is all ``propagate``, and its memory is
     estimated by the rule of thumb.
 
     Args:
         module: the network.
-        out_channels: what it must give for a node.
+        out_channels: what it must give for a node, or for a graph; None if somebody else looks.
     """
 
-    def __init__(self, module: nn.Module, out_channels: int) -> None:
+    def __init__(self, module: nn.Module, out_channels: int | None) -> None:
         super().__init__()
         self.module, self.out_channels = module, out_channels
         taken = inspect.signature(module.forward).parameters
         self.takes_weight, self.uses_edge_features = "edge_weight" in taken, "edge_attr" in taken
+        self.takes_batch = "batch" in taken and taken["batch"].default is inspect.Parameter.empty
 
     def stem(self, x: Tensor | Sparse) -> Tensor:
         """The features as they are; sparse ones become dense."""
@@ -145,12 +148,20 @@ class ModuleBackbone(Backbone):
             given["edge_weight"] = graph.weight
         if graph.edge_attr is not None and self.uses_edge_features:
             given["edge_attr"] = graph.edge_attr
+        rows = graph.num_nodes
+        if self.takes_batch:
+            if graph.blocks is None:
+                who = type(self.module).__name__
+                raise GraphshiftError(
+                    f"backbone {who}: forward takes `batch`, and here nodes are predicted, not graphs."
+                )
+            given["batch"], rows = graph.blocks.batch, graph.blocks.count
         output: Tensor = self.module(h, graph.edge_index, **given)
         output = output.unsqueeze(1) if output.dim() == 1 else output
-        if output.shape != (graph.num_nodes, self.out_channels):
+        if self.out_channels is not None and output.shape != (rows, self.out_channels):
             raise GraphshiftError(
                 f"backbone {type(self.module).__name__}: the output has shape {list(output.shape)}; the task needs "
-                f"[{graph.num_nodes}, {self.out_channels}] (one logit for binary, one for each class, one value)."
+                f"[{rows}, {self.out_channels}] (one logit for binary, one for each class, one value)."
             )
         return output
 

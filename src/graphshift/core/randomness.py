@@ -91,11 +91,20 @@ def unit_interval(bits: Tensor) -> Tensor:
     return _shifted(bits, 11).double() * 2.0**-53
 
 
-def other_nodes(nodes: int, draws: int, seed: int) -> Tensor:
-    """``draws`` uniformly random other nodes for every node, ``[nodes, draws]``, int32."""
-    uniform = counter_uniform(seed, torch.arange(nodes * draws)).view(nodes, draws)
-    slot = (uniform * (nodes - 1)).int()
-    return slot + (slot >= torch.arange(nodes).unsqueeze(1)).int()  # the diagonal is not among the slots
+def other_nodes(nodes: int, draws: int, seed: int, within: tuple[Tensor, Tensor] | None = None) -> Tensor:
+    """``draws`` uniformly random other nodes for every node, ``[nodes, draws]``, int32.
+
+    With ``within``, ``begin`` and ``size`` for each node, they are ``size`` nodes from ``begin`` on, the node itself
+    among them; a node that is alone there stands for itself.
+    """
+    uniform, own = counter_uniform(seed, torch.arange(nodes * draws)).view(nodes, draws), torch.arange(nodes)
+    if within is None:
+        slot = (uniform * (nodes - 1)).int()
+        return slot + (slot >= own.unsqueeze(1)).int()  # the diagonal is not among the slots
+    begin, size = (numbers.unsqueeze(1) for numbers in within)
+    slot = begin + (uniform * (size - 1)).int()
+    other = slot + (slot >= own.unsqueeze(1)).int()
+    return torch.where(size < 2, own.unsqueeze(1).int(), other)
 
 
 def _shifted(bits: Tensor, count: int) -> Tensor:

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.tasks import Task
+from graphshift.graph.blocks import Blocks
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 
@@ -162,8 +163,47 @@ def _checked_attr(name: str, attr: Any, num_edges: int) -> Tensor:
     return attr
 
 
+def has_graph_labels(name: str, data: Data, num_nodes: int, task: Task | None) -> bool:
+    """Whether a ``Data`` is many small graphs with a label each: the task says so, else ``batch`` and ``y`` do.
+
+    A ``batch`` beside labels of nodes changes nothing.
+    """
+    batch, y = data.get("batch"), data.y
+    if task is not None:
+        return task.is_graph_level
+    labels = y.shape[0] if isinstance(y, Tensor) and y.dim() else num_nodes
+    if batch is None and labels == 1 and num_nodes > 1:
+        raise _wrong(
+            name,
+            f"`y` is one label for {num_nodes} nodes. Where every graph has a label, an environment is many graphs: "
+            "join them by torch_geometric.data.Batch.from_data_list(graphs), or give gs.from_pyg a list for each "
+            "environment.",
+        )
+    return batch is not None and labels != num_nodes
+
+
+def checked_blocks(name: str, data: Data, graph: Graph) -> Graph:
+    """The graph with its division into small ones by ``batch``; without that it is one of its own."""
+    batch, nodes = data.get("batch"), graph.num_nodes
+    batch = torch.zeros(nodes, dtype=torch.int64) if batch is None else batch
+    if not isinstance(batch, Tensor) or batch.shape != (nodes,) or batch.dtype not in (torch.int64, torch.int32):
+        found = f"{batch.dtype} {list(batch.shape)}" if isinstance(batch, Tensor) else type(batch).__name__
+        raise _wrong(name, f"`batch` is {found}; expected int64 [{nodes}], the number of each node's graph.")
+    steps = batch.diff()
+    if int(batch[0]) != 0 or bool(((steps != 0) & (steps != 1)).any()):
+        raise _wrong(
+            name,
+            "`batch` does not go 0, …, 0, 1, …, 1, 2 and so on: the nodes of a graph stand together, and every graph "
+            "has a node, as torch_geometric.data.Batch.from_data_list makes it.",
+        )
+    try:
+        return graph.in_blocks(Blocks.of(batch.detach().long()))
+    except GraphshiftError as error:
+        raise _wrong(name, str(error)) from None
+
+
 def checked_mask(name: str, data: Data, num_nodes: int) -> Tensor:
-    """The nodes that count: all of them without a mask."""
+    """The nodes, or graphs, that count: all of them without a mask."""
     mask = data.mask if "mask" in data else None
     if mask is None:
         return torch.ones(num_nodes, dtype=torch.bool)
@@ -171,7 +211,7 @@ def checked_mask(name: str, data: Data, num_nodes: int) -> Tensor:
         found = f"{mask.dtype} {list(mask.shape)}" if isinstance(mask, Tensor) else type(mask).__name__
         raise _wrong(name, f"`mask` is {found}; expected bool [{num_nodes}].")
     if not bool(mask.any()):
-        raise _wrong(name, "`mask` is empty; at least one node must count.")
+        raise _wrong(name, "`mask` is empty; at least one node, or graph, must count.")
     return mask.detach()
 
 
@@ -222,24 +262,24 @@ def checked_labels(name: str, y: Any, mask: Tensor, task: Task) -> Tensor:
         y = y.squeeze(1)
     if not isinstance(y, Tensor) or y.shape != mask.shape:
         found = list(y.shape) if isinstance(y, Tensor) else type(y).__name__
-        raise _wrong(name, f"`y` is {found}; expected [{mask.shape[0]}], one label per node.")
+        raise _wrong(name, f"`y` is {found}; expected [{mask.shape[0]}], one label per {task.level}.")
     y = y.detach()
     if not task.is_classification:
         y = y.to(torch.float32)
         if not bool(torch.isfinite(y[mask]).all()):
             bad = int((~torch.isfinite(y[mask])).sum())
-            raise _wrong(name, f"{bad} counted nodes have a NaN or infinite `y`; take them out of `mask`.")
+            raise _wrong(name, f"{bad} counted {task.level}s have a NaN or infinite `y`; take them out of `mask`.")
         return y
     if y.is_floating_point() and not bool((y[mask] == y[mask].round()).all()):
         raise _wrong(name, f"`y` is {y.dtype} with fractions; classes are int64 numbers.")
     y = torch.where(mask, y, torch.zeros_like(y)).to(torch.int64)
     outside = mask & ((y < 0) | (y >= task.num_classes))
     if bool(outside.any()):
-        node = int(outside.nonzero()[0])
+        first, item = int(outside.nonzero()[0]), task.level
         raise _wrong(
             name,
-            f"{int(outside.sum())} counted nodes have a class outside 0…{task.num_classes - 1}, "
-            f"first node {node}: {int(y[node])}; correct the labels, take these nodes out of `mask`, or pass a `task` "
-            "with more classes.",
+            f"{int(outside.sum())} counted {item}s have a class outside 0…{task.num_classes - 1}, "
+            f"first {item} {first}: {int(y[first])}; correct the labels, take these {item}s out of `mask`, or pass a "
+            "`task` with more classes.",
         )
     return y

@@ -37,7 +37,7 @@ def homophily(environments: Sequence[Environment]) -> tuple[float, float] | None
     same, edges, chance = 0, 0, 0.0
     for environment in environments:
         y, ends = environment.y, environment.graph.edge_index
-        if y is None:
+        if y is None or environment.task.is_graph_level:
             continue
         both = environment.mask[ends[0]] & environment.mask[ends[1]]
         first, second = y[ends[0][both]], y[ends[1][both]]
@@ -95,7 +95,9 @@ def _class_means(environments: Sequence[Environment], classes: int) -> list[Tens
         if y is None:
             continue
         member = torch.zeros(classes, environment.num_nodes, dtype=torch.float32)
-        nodes = environment.counted.cpu()
+        nodes, blocks = environment.counted.cpu(), environment.graph.blocks
+        if blocks is not None:  # a graph's nodes stand for it
+            y, nodes = y[blocks.batch], environment.mask[blocks.batch].nonzero().squeeze(1).cpu()
         member[y.cpu()[nodes], nodes] = 1.0
         counts += member.sum(dim=1)
         x = environment.x

@@ -18,6 +18,8 @@ from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.html import html_table
 from graphshift.data import checks
 from graphshift.data.tasks import Task
+from graphshift.graph.blocks import Blocks
+from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 
 
@@ -48,15 +50,19 @@ class Environment:
             loss and the score, by default all; ``time`` (``[nodes]``), when each node appeared, for methods that group
             nodes by it; ``known_y`` (``[nodes]``), the labels of training nodes in this graph (-1 or
             NaN for others), for methods that spread them; ``further_y`` (``[nodes, k]``, int64), the further classes of
-            nodes that have several, -1 where there is none. Labels outside the mask are never used.
+            nodes that have several, -1 where there is none. Labels outside the mask are never used. Many small graphs
+            with a label each are one ``Data`` as PyG's ``Batch.from_data_list`` makes it: ``batch`` (``[nodes]``,
+            int64, in order) is the number of each node's graph, and ``y``, ``mask``, ``time`` and ``further_y`` have a
+            row for each graph instead.
         task: what is predicted. Default: inferred from ``y``, see :func:`infer_task`.
 
     Attributes:
         x: features ``[nodes, features]``, float32, a ``Tensor`` or a :class:`~graphshift.graph.sparse.Sparse`.
-        graph: the edges, a :class:`~graphshift.graph.graph.Graph`.
-        y: labels ``[nodes]``, int64 or float32; None without labels.
-        mask: bool ``[nodes]``.
-        time: ``[nodes]`` or None.
+        graph: the edges, a :class:`~graphshift.graph.graph.Graph`; of many small graphs its ``blocks`` say which nodes
+            are whose.
+        y: labels ``[items]``, int64 or float32; None without labels. Items are nodes, or graphs if these have labels.
+        mask: bool ``[items]``.
+        time: ``[items]`` or None.
         known_y: ``[nodes]`` or None: the labels that are known when this graph is predicted, those of training nodes;
             -1, or NaN in regression, for the others. Datasets whose graphs hold training nodes set it: masks in one
             graph, and splits by time.
@@ -64,7 +70,7 @@ class Environment:
             The loss takes ``y``. A metric of several classes, as ``micro_f1``, takes all; every other metric leaves
             these nodes out.
         task: a :class:`~graphshift.data.tasks.Task`.
-        ids: what the user calls each node, ``[nodes]``, in the order of ``x``; None where nodes have no names.
+        ids: what the user calls each item, ``[items]``, in their order; None where they have no names.
         whole: of a batch, the environment that it is a part of; else None.
         rows: of a batch, which node of the whole each of its nodes is, ``[nodes]``, int64; else None.
         stored: of an environment in a partition folder, where its parts are; else None.
@@ -89,11 +95,13 @@ class Environment:
         checks.refuse_ambiguity(self.name, data)
         self.x = checks.checked_features(self.name, data)
         self.graph = checks.checked_graph(self.name, data, self.num_nodes)
-        self.mask = checks.checked_mask(self.name, data, self.num_nodes)
-        self.time = checks.node_times(data, self.num_nodes)
+        if checks.has_graph_labels(self.name, data, self.num_nodes, task):
+            self.graph = checks.checked_blocks(self.name, data, self.graph)
+        self.mask = checks.checked_mask(self.name, data, self.num_items)
+        self.time = checks.node_times(data, self.num_items)
         self.y: Tensor | None = None
         if data.y is not None:
-            self.task = infer_task(data, self.mask) if task is None else task
+            self.task = infer_task(data, self.mask, self.graph.blocks) if task is None else task
             self.y = checks.checked_labels(self.name, data.y, self.mask, self.task)
         elif task is None:
             raise GraphshiftError(
@@ -102,7 +110,7 @@ class Environment:
             )
         else:
             self.task = task
-        self.known_y = checks.known_labels(self.name, data, self.num_nodes, self.task)
+        self.known_y = checks.known_labels(self.name, data, self.num_items, self.task)
         self.further_y = checks.further_labels(self.name, data, self.y, self.task)
 
     @property
@@ -116,6 +124,23 @@ class Environment:
         return self if self.whole is None else self.whole
 
     @property
+    def num_items(self) -> int:
+        """How many nodes have labels, or would: the nodes, or the graphs where an environment is many small ones."""
+        return self.num_nodes if self.graph.blocks is None else self.graph.blocks.count
+
+    @property
+    def items(self) -> str:
+        """What has a label each, for messages: ``"nodes"`` or ``"graphs"``."""
+        return "nodes" if self.graph.blocks is None else "graphs"
+
+    @property
+    def item_graph(self) -> Graph:
+        """The graph between items: the graph itself, or none of many small graphs an edge."""
+        if self.graph.blocks is None:
+            return self.graph
+        return Graph.from_keys(self.num_items, self.graph.keys[:0], undirected=True)
+
+    @property
     def num_features(self) -> int:
         """The width of ``x``."""
         return int(self.x.shape[1])
@@ -127,12 +152,12 @@ class Environment:
 
     @cached_property
     def counted(self) -> Tensor:
-        """The indices of the nodes that count."""
+        """The indices of the items that count."""
         return self.mask.nonzero().squeeze(1)
 
     @cached_property
     def labels(self) -> Tensor:
-        """The labels of the nodes that count."""
+        """The labels of the items that count."""
         if self.y is None:
             raise GraphshiftError(f"environment {self.name!r} has no labels `y`; they are needed here.")
         return self.y[self.counted]
@@ -166,14 +191,15 @@ class Environment:
         times = {name: part for name, part in times.items() if part is not None}
         edges = {"edge_index": self.graph.edge_index, "edge_weight": self.graph.weight}
         edges |= {} if self.graph.edge_attr is None else {"edge_attr": self.graph.edge_attr}
+        edges |= {} if self.graph.blocks is None else {"batch": self.graph.blocks.batch}
         return Data(x=x, **edges, y=self.y, mask=self.mask, num_nodes=self.num_nodes, **times)
 
     def risk(self, output: Tensor) -> Tensor:
-        """L(G, Y; θ): the mean loss over the counted nodes of a backbone's output for all nodes."""
+        """L(G, Y; θ): the mean loss over the counted items of a backbone's output for all of them."""
         return self.task.loss(output[self.counted], self.labels)
 
     def score(self, output: Tensor) -> float:
-        """The task's metric over the counted nodes of a backbone's output for all nodes."""
+        """The task's metric over the counted items of a backbone's output for all of them."""
         try:
             if self.further_y is None:
                 return self.task.score(output[self.counted], self.labels)
@@ -198,6 +224,7 @@ class Environment:
             x = self.x
             large += [x.value, x.pattern.col, x.pattern.rowptr] if isinstance(x, Sparse) else [x]
             large += [self.graph.keys, self.graph.weight, self.graph.edge_attr]
+            large += [] if self.graph.blocks is None else [self.graph.blocks.begin]
         for tensor in (*large, self.mask, self.y, self.time, self.further_y):
             if tensor is not None:
                 digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
@@ -220,7 +247,7 @@ class Environment:
             raise TypeError(f"an Environment has no {', '.join(changes)}")
         if copy.y is None:
             copy.further_y = None
-        if copy.ids is not None and len(copy.ids) != copy.num_nodes:  # other nodes, whose ids nobody said
+        if copy.ids is not None and len(copy.ids) != copy.num_items:  # other items, whose ids nobody said
             copy.ids = None
         return copy
 
@@ -249,12 +276,14 @@ class Environment:
     def _repr_html_(self) -> str:
         """For Jupyter."""
         rows = [["nodes", self.num_nodes], ["edges", self.graph.num_edges], ["features", self.num_features]]
+        rows = rows if self.graph.blocks is None else [["graphs", self.num_items], *rows]
         rows += [["counted", int(self.mask.sum())], ["task", f"{self.task.kind}, {self.task.metric}"]]
         return html_table(f"environment {self.name}", ["", ""], rows)
 
     def __repr__(self) -> str:
+        many = "" if self.graph.blocks is None else f"{self.num_items} graphs, "
         return (
-            f"Environment({self.name!r}, {self.num_nodes} nodes, {self.graph.num_edges} edges, "
+            f"Environment({self.name!r}, {many}{self.num_nodes} nodes, {self.graph.num_edges} edges, "
             f"{self.num_features} features, {int(self.mask.sum())} counted)"
         )
 
@@ -275,8 +304,10 @@ def check_together(
         raise GraphshiftError(f"{where}: there is no training environment; at least one is needed.")
     first = train[0]
     for e in train:
-        if e.num_nodes < 2:
-            raise GraphshiftError(f"{where}: training environment {e.name!r} has one node; it needs at least two.")
+        if e.num_items < 2:
+            raise GraphshiftError(
+                f"{where}: training environment {e.name!r} has one {e.items[:-1]}; it needs at least two."
+            )
     seen: set[str] = set()
     for e in [*train, *others, *unlabelled]:
         if e.name in seen:
@@ -298,6 +329,7 @@ def check_together(
     for e in [*train, *others]:
         if e.y is None:
             raise GraphshiftError(f"{where}: environment {e.name!r} has no labels `y`; only target needs none.")
+    first_items = first.items
     if first.task.is_classification:
         counts = sum(torch.bincount(e.labels, minlength=first.task.num_classes) for e in train)
         assert isinstance(counts, Tensor)
@@ -309,34 +341,35 @@ def check_together(
             raise GraphshiftError(
                 f"{where}: training has class {called[int(counts.argmax())]} alone, and class "
                 f"{', '.join(called[c] for c in needed)} is in the validation or test environments; a method needs two "
-                "classes to learn from: move nodes of another into training."
+                f"classes to learn from: move {first_items} of another into training."
             )
         if needed:  # a new subject area, say: no method can be right there, and the score says so
             lost = {e.name: sum(int((e.labels == c).sum()) for c in needed) for e in others}
-            nodes = ", ".join(f"{number} of {name}" for name, number in lost.items() if number)
+            lacking = ", ".join(f"{number} of {name}" for name, number in lost.items() if number)
             warnings.warn(
                 f"{where}: class {', '.join(called[c] for c in needed)} is never in training, so no method can learn "
-                f"it; its nodes ({nodes}) count as wrong in the scores.",
+                f"it; its {first_items} ({lacking}) count as wrong in the scores.",
                 GraphshiftWarning,
                 stacklevel=4,
             )
         if unseen := [c for c in unseen if c not in needed]:
             warnings.warn(
-                f"{where}: class {', '.join(called[c] for c in unseen)} of {first.task.num_classes} has no node "
+                f"{where}: class {', '.join(called[c] for c in unseen)} of {first.task.num_classes} has no "
+                f"{first_items[:-1]} "
                 "anywhere; the model keeps an output for it.",
                 GraphshiftWarning,
                 stacklevel=4,
             )
 
 
-def infer_task(data: Data, mask: Tensor) -> Task:
-    """Floating labels: regression. Classes 0 and 1: binary. More classes: multiclass."""
-    y = data.y
+def infer_task(data: Data, mask: Tensor, blocks: Blocks | None = None) -> Task:
+    """Floating labels: regression. Classes 0 and 1: binary. More classes: multiclass. In blocks, graphs have them."""
+    y, level = data.y, "node" if blocks is None else "graph"
     if not isinstance(y, Tensor) or y.dim() == 0 or y.shape[0] != mask.shape[0] or y.is_floating_point():
-        return Task("regression", 0)  # of labels that cannot be, the label check says what is wrong
+        return Task("regression", 0, level=level)  # of labels that cannot be, the label check says what is wrong
     counted = y[mask]
     classes = int(counted.max()) + 1 if counted.numel() else 2
-    return Task("binary", 2) if classes <= 2 else Task("multiclass", classes)
+    return Task("binary" if classes <= 2 else "multiclass", max(classes, 2), level=level)
 
 
 def as_environment(
@@ -349,12 +382,14 @@ def as_environment(
         task: what is predicted, where it is known.
         name: for a ``Data``, which has none.
         labelled: False ignores the labels of a ``Data``, for predictions, and a mask that is empty or not boolean.
+
+    Where the task is of graphs, a ``Data`` without ``batch`` is one graph.
     """
     if isinstance(graph, Environment):
         return graph
     if isinstance(graph, Data):
         if not labelled:
-            edges = {key: graph[key] for key in ("edge_index", "edge_weight", "edge_attr") if key in graph}
+            edges = {key: graph[key] for key in ("edge_index", "edge_weight", "edge_attr", "batch") if key in graph}
             mask = graph.mask if "mask" in graph else None
             usable = isinstance(mask, Tensor) and mask.dtype == torch.bool and bool(mask.any())
             # What is learned from the graph (a class prior) is learned from the nodes that are scored.

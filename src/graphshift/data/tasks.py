@@ -1,6 +1,6 @@
 """Tasks: the loss, the shape of a backbone's output, and the metric."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 import torch.nn.functional as F
@@ -10,10 +10,19 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.core.registry import expected_one_of
 from graphshift.data.metrics import METRICS, Metric
 
+#: What has a label each: the nodes of a graph, or every graph of many small ones.
+LEVELS = ("node", "graph")
+
 _DEFAULT_METRIC = {"binary": "accuracy", "multiclass": "accuracy", "regression": "mse"}
 
 
-@dataclass(frozen=True)
+def refuse_graph_level(task: "Task", what: str) -> None:
+    """Raises a :class:`GraphshiftError` if graphs have labels, for what is there for nodes alone."""
+    if task.is_graph_level:
+        raise GraphshiftError(f"{what} is not available for graph-level tasks: it needs a label for each node.")
+
+
+@dataclass(frozen=True, repr=False)
 class Task:
     """What is predicted: binary classification, multiclass classification or regression, and the metric.
 
@@ -25,6 +34,7 @@ class Task:
             Default: ``"accuracy"``, in regression ``"mse"``.
         two_logits: for binary tasks, a logit for each class and the mean of their two binary cross-entropies, as the
             authors' code of EERM has it; probabilities are their softmax.
+        level: what has a label each: ``"node"``, or ``"graph"`` where an environment is many small graphs.
 
     >>> task = Task("multiclass", 3)
     >>> task.metric, task.out_channels
@@ -40,8 +50,11 @@ class Task:
     num_classes: int
     metric: str = ""
     two_logits: bool = False
+    level: str = LEVELS[0]
 
     def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            raise GraphshiftError(f"task: level is {self.level!r}; {expected_one_of(self.level, list(LEVELS))}")
         if self.kind not in _DEFAULT_METRIC:
             raise GraphshiftError(f"task: kind is {self.kind!r}; {expected_one_of(self.kind, list(_DEFAULT_METRIC))}")
         if not self.metric:
@@ -64,6 +77,17 @@ class Task:
                 "regression": "no classes (num_classes=0)",
             }
             raise GraphshiftError(f"task: a {self.kind} task has {needed[self.kind]}, not {n}.")
+
+    def __repr__(self) -> str:
+        shown = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.level == LEVELS[0]:
+            del shown["level"]
+        return f"Task({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    @property
+    def is_graph_level(self) -> bool:
+        """Whether graphs have labels, and not nodes."""
+        return self.level == "graph"
 
     @property
     def is_classification(self) -> bool:

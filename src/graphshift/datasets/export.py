@@ -17,6 +17,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.core.storage import write_text
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
+from graphshift.data.tasks import refuse_graph_level
 from graphshift.graph.graph import Graph
 from graphshift.graph.keys import reverse
 from graphshift.graph.sparse import Sparse
@@ -54,6 +55,7 @@ def export_tables(data: ShiftDataset, folder: Path, advance: Callable[[int], Non
     Returns:
         The files.
     """
+    refuse_graph_level(data.task, "writing a dataset as tables")
     folder.mkdir(parents=True, exist_ok=True)
     nodes, edges, toml = (folder / name for name in ("nodes.csv", "edges.csv", "dataset.toml"))
     with _whole_file(nodes) as file:

@@ -16,6 +16,7 @@ from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.datasets.base import DATASETS
+from graphshift.datasets.own_graphs import Lists, from_lists
 from graphshift.datasets.tables.files import Source
 from graphshift.datasets.tables.from_tables import dataset_from_tables
 from graphshift.datasets.tables.options import TableOptions, checked_options
@@ -144,7 +145,7 @@ def from_tables(
 
 
 def from_pyg(
-    data: Data,
+    data: Data | Lists,
     *,
     train_mask: str = "train_mask",
     val_mask: str = "val_mask",
@@ -172,23 +173,33 @@ def from_pyg(
 
     Nodes whose class is below 0 or whose value is NaN are unlabelled: they stay in the graph and do not count.
 
+    Where graphs have labels, give a dict with a list of them for each environment, and say which are for what::
+
+        gs.from_pyg({"2022": graphs, "2023": more, "2024": new}, train="2022", val="2023", tests="2024")
+
     Args:
-        data: with ``x``, ``edge_index``, ``y`` and, if need be, ``edge_weight`` and ``edge_attr``.
+        data: with ``x``, ``edge_index``, ``y`` and, if need be, ``edge_weight`` and ``edge_attr``. Or lists of such
+            graphs by the name of their environment, each with one label ``y``.
         train_mask, val_mask, test_mask, target_mask: attributes of ``data``, bool ``[nodes]``. All but the first may be
             absent. The nodes of ``target_mask`` are to be predicted; their labels are not read.
         domain: attribute of ``data``, ``[nodes]``: the domain of each node.
-        train, val, tests: which domains train, validate and test; one value or several.
-        unlabelled: which domains are to be predicted: the dataset's ``target``. They need no labels.
+        train, val, tests: which domains, or lists, train, validate and test; one value or several.
+        unlabelled: which are to be predicted: the dataset's ``target``. They need no labels.
         time: attribute of ``data``, ``[nodes]``: the time of each node.
         train_until, val_until, test_until, target_until: the last time of each period, as in :func:`from_tables`.
         task: ``"binary"``, ``"multiclass"`` or ``"regression"``; None decides by ``y``: floating is regression.
         metric: a name from :data:`graphshift.data.metrics.METRICS`; empty for the task's usual one.
         name: of the dataset.
     """
+    if isinstance(data, Mapping):
+        if domain is not None or time is not None:
+            raise GraphshiftError("from_pyg: lists of graphs are environments already; leave out domain and time.")
+        roles_of = {"train": train, "val": val, "tests": tests, "unlabelled": unlabelled}
+        return from_lists(data, roles_of, kind=task, metric=metric, name=name)
     if not isinstance(data, Data):
         raise GraphshiftError(
             f"from_pyg: expected a torch_geometric.data.Data, found {type(data).__name__}; take one graph out of a "
-            "dataset with dataset[0]."
+            "dataset with dataset[0], or, where every graph has a label, give a dict of lists."
         )
     labelled = _labelled(data)
     if domain is None and time is None:

@@ -24,9 +24,10 @@ def environment_statistics(environment: Environment) -> dict[str, Any]:
     Returns:
         As JSON values, None where one has no meaning:
 
-        - ``environment``, ``nodes``, ``counted`` (nodes), ``features``, ``directed``;
+        - ``environment``, ``nodes``, ``counted`` (nodes, or graphs if these have labels), ``features``, ``directed``;
+          ``graphs`` only of many small ones;
         - ``edges``: an undirected edge counts once, a directed one as it is;
-        - ``density``: pairs of nodes that are joined, in whatever direction, out of all pairs;
+        - ``density``: pairs of nodes that are joined, in whatever direction, out of all pairs of a graph;
         - ``average_degree``, ``maximum_degree``: of the neighbours that a node receives from, so that an undirected
           edge counts at both of its ends and a directed one at its target; weights do not matter;
         - ``isolated``: nodes without any edge;
@@ -39,20 +40,22 @@ def environment_statistics(environment: Environment) -> dict[str, Any]:
     graph, nodes = environment.graph, environment.num_nodes
     received = graph.pattern.rowptr.diff()
     sent = torch.bincount(graph.pattern.col, minlength=nodes)
-    joined = _joined_pairs(graph)
+    joined, sizes = _joined_pairs(graph), torch.tensor([nodes]) if graph.blocks is None else graph.blocks.sizes
+    pairs = int((sizes * (sizes - 1)).sum())
     values = environment.x.value if isinstance(environment.x, Sparse) else environment.x
     return {
         "environment": environment.name,
+        **({} if graph.blocks is None else {"graphs": graph.blocks.count}),
         "nodes": nodes,
         "counted": int(environment.mask.sum()),
         "features": environment.num_features,
         "directed": not graph.undirected,
         "edges": joined if graph.undirected else graph.num_edges,
-        "density": 2 * joined / (nodes * (nodes - 1)) if nodes > 1 else 0.0,
+        "density": 2 * joined / pairs if pairs else 0.0,
         "average_degree": graph.num_edges / nodes,
         "maximum_degree": int(received.max()),
         "isolated": int(((received == 0) & (sent == 0)).sum()),
-        "label_rate": 0.0 if environment.y is None else float(environment.mask.sum()) / nodes,
+        "label_rate": 0.0 if environment.y is None else float(environment.mask.sum()) / environment.num_items,
         **_label_statistics(environment),
         "feature_filling": int(values.count_nonzero()) / (nodes * environment.num_features),
     }
@@ -126,16 +129,21 @@ def _label_statistics(environment: Environment) -> dict[str, Any]:
     if environment.y is None or not task.is_classification:
         return dict.fromkeys(("classes", "class_shares", "majority", "positive_rate", "homophily"))
     shares = torch.bincount(environment.labels, minlength=task.num_classes).double() / environment.labels.numel()
-    row, col = environment.graph.pattern.row, environment.graph.pattern.col
-    between = environment.mask[row] & environment.mask[col]
-    equal = between & (environment.y[row] == environment.y[col])
     return {
         "classes": int((shares > 0).sum()),
         "class_shares": shares.tolist(),
         "majority": float(shares.max()),
         "positive_rate": float(shares[1]) if task.kind == "binary" else None,
-        "homophily": int(equal.sum()) / int(between.sum()) if bool(between.any()) else None,
+        "homophily": None if task.is_graph_level else _homophily(environment),
     }
+
+
+def _homophily(environment: Environment) -> float | None:
+    row, col = environment.graph.pattern.row, environment.graph.pattern.col
+    assert environment.y is not None
+    between = environment.mask[row] & environment.mask[col]
+    equal = between & (environment.y[row] == environment.y[col])
+    return int(equal.sum()) / int(between.sum()) if bool(between.any()) else None
 
 
 class _Moments(NamedTuple):
@@ -145,7 +153,8 @@ class _Moments(NamedTuple):
 
 
 def _moments(environment: Environment) -> _Moments:
-    x, mask = environment.x, environment.mask
+    x, mask, blocks = environment.x, environment.mask, environment.graph.blocks
+    mask = mask if blocks is None else mask[blocks.batch]  # the nodes of the graphs that count
     if isinstance(x, Sparse):
         value = torch.where(mask[x.pattern.row], x.value, 0).double()
         total = torch.zeros(x.shape[1], dtype=torch.float64).index_add(0, x.pattern.col, value)

@@ -24,6 +24,7 @@ from graphshift.core.extras import require_extra
 from graphshift.core.registry import expected_one_of
 from graphshift.core.storage import write_bytes, write_json
 from graphshift.data.environment import Environment, as_environments
+from graphshift.data.tasks import refuse_graph_level
 from graphshift.estimators.ensemble import Ensemble
 from graphshift.estimators.gnn import GNNEstimator
 from graphshift.estimators.predictor import Graphs, Predictor
@@ -114,6 +115,7 @@ def export_model(
     if format not in get_args(Format):
         raise GraphshiftError(f"format is {format!r}; {expected_one_of(format, list(get_args(Format)))}")
     model._check_fitted()
+    refuse_graph_level(model.task_, "exporting to ONNX or torch.export")
     plain = PlainModel(model).eval()
     environments = [e.to(torch.device("cpu")) for e in as_environments(graphs, model.task_, labelled=False)]
     if not environments:

@@ -51,16 +51,16 @@ def prediction_frame(
     preparation: Preparation | None,
     classes: tuple[Any, ...],
 ) -> pd.DataFrame:
-    """One row for each node of a graph: id, environment, prediction and, for classes, ``p(NAME)`` of each.
+    """One row for each item: id, environment, prediction and, for classes, ``p(NAME)`` of each.
 
     Args:
-        environment: the graph; without ids nodes are numbered.
-        predictions: a model's, ``[nodes]``.
-        probabilities: ``[nodes, classes]``; None in regression.
+        environment: the graph; without ids its items are numbered.
+        predictions: a model's, ``[items]``.
+        probabilities: ``[items, classes]``; None in regression.
         preparation: of the user's tables, whose classes and units predictions are shown in; None leaves them.
         classes: their names.
     """
-    ids = np.arange(environment.num_nodes) if environment.ids is None else environment.ids
+    ids = np.arange(environment.num_items) if environment.ids is None else environment.ids
     columns: dict[str, Any] = {"id": ids, "environment": environment.name}
     columns["prediction"] = predictions if preparation is None else preparation.decode(predictions)
     if probabilities is not None:

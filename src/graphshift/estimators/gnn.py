@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from torch import Tensor, nn
 
-from graphshift.backbones import BACKBONES, Backbone, ModuleBackbone, make_backbone
+from graphshift.backbones import BACKBONES, Backbone, ModuleBackbone, graph_backbone, make_backbone
 from graphshift.backbones.batchnorm import batch_norms, own_statistics
 from graphshift.backbones.in_chunks import output_of
 from graphshift.core.devices import is_available, torch_device
@@ -18,7 +18,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.core.hparams import hparam, hparams_of
 from graphshift.core.randomness import isolated
 from graphshift.data.environment import Environment
-from graphshift.data.tasks import Task
+from graphshift.data.tasks import Task, refuse_graph_level
 from graphshift.estimators.adaptation import TUNING, parts_of
 from graphshift.estimators.base import Asked, Estimator
 from graphshift.estimators.tuning import tunable, tuned
@@ -46,6 +46,8 @@ class GNNEstimator(_FittedGNN, Estimator):
         num_layers: number of layers.
         dropout: after hidden layers.
         backbone_options: options of the named backbone, such as ``{"heads": 2}`` for ``"gat"``.
+        readout: where graphs have labels, what their nodes' states become: the ``"mean"``, the ``"sum"`` or the
+            ``"max"`` (:class:`~graphshift.backbones.readout.GraphLevel`).
         epochs: how often to go through the training graphs.
         lr: learning rate (AdamW).
         weight_decay: of the GNN.
@@ -73,6 +75,7 @@ class GNNEstimator(_FittedGNN, Estimator):
     num_layers: int = hparam(2, ge=1, le=1000, flag="layers", help="number of layers")
     dropout: float = hparam(0.0, ge=0, lt=1, help="dropout after hidden layers")
     backbone_options: dict[str, Any] = hparam({}, help="options of the backbone, as heads=2")
+    readout: Literal["mean", "sum", "max"] = hparam("mean", help="of graphs with labels: over their nodes' states")
     epochs: int = hparam(200, ge=1, help="how often to go through the training graphs")
     lr: float = hparam(0.01, gt=0, le=1e6, search=(0.0001, 0.0002, 0.001, 0.005, 0.01), help="learning rate of the GNN")
     weight_decay: float = hparam(1e-3, ge=0, le=1e6, help="weight decay of the GNN (AdamW)")
@@ -133,7 +136,9 @@ class GNNEstimator(_FittedGNN, Estimator):
         """The untrained network that the hyper-parameters ask for, for nodes and edges with so many features."""
         shape: dict[str, Any] = {n: getattr(self, n) for n in ("hidden_channels", "num_layers", "dropout")}
         shape |= {"options": self.backbone_options, "edge_channels": edge_features}
-        return make_backbone(self.backbone, features, task.out_channels, **shape)
+        if not task.is_graph_level:
+            return make_backbone(self.backbone, features, task.out_channels, **shape)
+        return graph_backbone(self.backbone, features, task.out_channels, readout=self.readout, **shape)
 
     def arrays(self) -> dict[str, Tensor]:
         """The GNN's weights by name."""
@@ -176,6 +181,8 @@ class GNNEstimator(_FittedGNN, Estimator):
     ) -> TrainingResult:
         device = chosen._training_device()
         chosen.check_task(training[0].task)
+        if chosen.in_pieces:
+            refuse_graph_level(training[0].task, "training on parts or samples of a graph")
         with isolated(chosen.seed, device):
             widths = (training[0].num_features, training[0].task, training[0].num_edge_features)
             backbone = chosen.new_backbone(*widths).to(device)

@@ -26,7 +26,7 @@ _HOPS, _KEEP = 2, 0.5  # of energy propagation
 
 @dataclass(frozen=True)
 class Signals:
-    """What a model shows of every node of one graph, without labels.
+    """What a model shows of every node of one graph, or of every graph, without labels. Graphs have no neighbours.
 
     Attributes:
         log_p: logarithms of the class probabilities, ``[n, classes]``, float64; in regression the values, ``[n, 1]``.
@@ -58,14 +58,14 @@ class Signals:
         hidden, output = hidden.detach().cpu().float(), output.detach().cpu().double()
         if not task.is_classification:
             energy = torch.zeros(output.shape[0], dtype=torch.float64)
-            return cls(output, output, neighbour_mean(environment.graph, output), hidden, energy)
+            return cls(output, output, neighbour_mean(environment.item_graph, output), hidden, energy)
         scaled = output if confidence is None else confidence.scaled(output, task)
         p = task.probabilities(scaled)
         logits = output if task.kind == "multiclass" else torch.cat([torch.zeros_like(output), output], dim=1)
         energy = -logits.logsumexp(dim=1, keepdim=True)
         for _ in range(_HOPS):
-            energy = _KEEP * energy + (1 - _KEEP) * neighbour_mean(environment.graph, energy)
-        log_p, near = task.class_scores(output), neighbour_mean(environment.graph, p)
+            energy = _KEEP * energy + (1 - _KEEP) * neighbour_mean(environment.item_graph, energy)
+        log_p, near = task.class_scores(output), neighbour_mean(environment.item_graph, p)
         return cls(log_p, p, near, hidden, energy.squeeze(1))
 
     def at(self, rows: Tensor) -> Signals:
@@ -90,8 +90,8 @@ def score_parts(
         rows: of these nodes alone; None for all.
         alike: False leaves out the search for alike nodes, which costs most; a node's own score stands there.
     """
-    own = SCORES[score](signals.p, uniforms(environment.num_nodes, 0))
-    near = neighbour_mean(environment.graph, own)
+    own = SCORES[score](signals.p, uniforms(environment.num_items, 0))
+    near = neighbour_mean(environment.item_graph, own)
     asked = slice(None) if rows is None else rows
     few, likes = own[asked], own[asked]
     if alike:

@@ -19,6 +19,7 @@ class TaskNote(_Note):
     num_classes: int = Field(ge=0, le=2**31)
     metric: str = Field("", max_length=100)
     two_logits: bool = False
+    level: str = Field("node", max_length=100)
 
 
 class CalibrationNote(_Note):

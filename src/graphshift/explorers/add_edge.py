@@ -28,9 +28,10 @@ class AddEdge(Explorer):
         home, n = given.to(torch.device("cpu")), given.num_nodes
         if n < 2:
             return View(given, torch.empty(0, dtype=torch.int64))
-        drawn = kernels.draw(n, self.edits_per_node, draw_seed(self.generator)).flatten()
+        drawn = kernels.draw(n, self.edits_per_node, draw_seed(self.generator), home.within).flatten()
         every = torch.arange(n + 1, dtype=torch.int32) * self.edits_per_node
         fresh = ~kernels.joined(home.pattern.rowptr, home.pattern.col, every, drawn)
+        fresh &= drawn != torch.arange(n).repeat_interleave(self.edits_per_node)  # where a node is alone in its graph
         first = torch.zeros(n + 1, dtype=torch.int32)
         first[1:] = fresh.reshape(n, -1).sum(dim=1).cumsum(0)
         return View.of_lists(given, first, drawn[fresh], directed=self.directed)

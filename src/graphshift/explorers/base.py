@@ -18,6 +18,7 @@ from graphshift.data.checks import checked_graph
 from graphshift.data.environment import Environment
 from graphshift.explorers.probing import Scores
 from graphshift.graph.graph import Graph
+from graphshift.graph.kernels.checks import check_other_nodes
 from graphshift.graph.keys import flipped_keys
 from graphshift.graph.sparse import Sparse
 
@@ -284,21 +285,12 @@ def apply_actions(graph: Graph, actions: Tensor, *, directed: bool = False) -> t
         actions: the columns drawn for each row, ``[nodes, draws]``.
         directed: flip only the entry (n, m), also in an undirected graph.
     """
-    n = graph.num_nodes
-    if actions.dim() != 2 or actions.shape[0] != n or actions.is_floating_point():
-        raise GraphshiftError(
-            f"actions have shape {list(actions.shape)} and type {actions.dtype}; expected whole numbers, a row for "
-            f"each of the graph's {n} nodes."
-        )
-    if actions.numel() and (int(actions.min()) < 0 or int(actions.max()) >= n):
-        least, most = int(actions.min()), int(actions.max())
-        raise GraphshiftError(f"actions lie between {least} and {most}; expected nodes, from 0 to {n - 1}.")
-    if bool((actions == torch.arange(n, device=actions.device).unsqueeze(1)).any()):
-        raise GraphshiftError("actions name a node as its own neighbour; a self-loop is never flipped.")
+    check_other_nodes(actions, graph.num_nodes, graph.within)
     return graph.flip_rows(actions, directed=directed), _flipped(actions, both=graph.undirected and not directed)
 
 
 def _flipped(actions: Tensor, *, both: bool) -> Tensor:
-    """The keys that ``actions``, ``[nodes, draws]``, flip; sorted, each once."""
+    """The keys that ``actions``, ``[nodes, draws]``, flip; sorted, each once. A node's own stands for no edit."""
     nodes, draws = actions.shape
-    return flipped_keys(torch.arange(nodes + 1) * draws, actions.cpu().flatten(), both=both)
+    keys = flipped_keys(torch.arange(nodes + 1) * draws, actions.cpu().flatten(), both=both)
+    return keys[keys % (nodes + 1) != 0]

@@ -151,10 +151,10 @@ def _by_weights(graph: Graph, risk: SharedRisk, each: int, seed: int, both: bool
     The drawn pairs enter the graph with weight 0, and autograd differentiates in the weights.
     """
     n = graph.num_nodes
-    first, drawn = torch.arange(n + 1, dtype=torch.int32) * each, kernels.draw(n, each, seed).flatten()
+    first, drawn = torch.arange(n + 1, dtype=torch.int32) * each, kernels.draw(n, each, seed, graph.within).flatten()
     pairs, edges = keys_of(first, drawn), keys_of(graph.pattern.rowptr, graph.pattern.col)
-    keys = flipped_keys(first, drawn, both=both)
-    fresh = keys[~torch.isin(keys, edges)]
+    keys, own = flipped_keys(first, drawn, both=both), torch.arange(n) * (n + 1)  # a node that is alone draws itself
+    fresh = keys[~torch.isin(keys, torch.cat([edges, own]))]
     wider = graph.flip(fresh, undirected=both)
     keys = wider.keys
     weight = torch.ones(wider.num_edges) if wider.weight is None else wider.weight.clone()
@@ -169,12 +169,13 @@ def _by_weights(graph: Graph, risk: SharedRisk, each: int, seed: int, both: bool
         )
 
     def at(wanted: Tensor) -> Tensor:
-        found = gradient[torch.searchsorted(keys, wanted)]
-        return found + gradient[torch.searchsorted(keys, reverse(wanted, n))] if both else found
+        last = max(keys.numel() - 1, 0)
+        found = gradient[torch.searchsorted(keys, wanted).clamp(max=last)]
+        return found + gradient[torch.searchsorted(keys, reverse(wanted, n)).clamp(max=last)] if both else found
 
     on_edges = at(edges)
     if both:
         on_edges = torch.where(graph.pattern.col < graph.pattern.row, 0.0, on_edges)
-    there = kernels.joined(graph.pattern.rowptr, graph.pattern.col, first, drawn)
+    there = kernels.joined(graph.pattern.rowptr, graph.pattern.col, first, drawn) | torch.isin(pairs, own)
     of_drawn = torch.where(there, 0.0, float(graph.new_weight) * at(pairs))
     return -on_edges if graph.weight is None else -graph.weight * on_edges, drawn, of_drawn

@@ -10,6 +10,7 @@ from torch.nn.functional import pad
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import draw_seed
 from graphshift.graph import kernels
+from graphshift.graph.kernels import Within
 from graphshift.graph.kernels.policy import BETA1, BETA2, LOGIT, PolicyTable, Step, check_table
 
 _LEAST = 16  # entries that a row has room for at first
@@ -41,6 +42,9 @@ class SparsePolicy:
         lr: the learning rate α_g.
         weight_decay: of the logits.
         max_entries: how many entries a row may have; None for no bound.
+        within: for each node the nodes that it may be joined to, those of its own small graph
+            (:class:`~graphshift.graph.blocks.Blocks`); the shared logit is then of the untouched ones among them, and a
+            node that is alone draws itself, which stands for no edit. None for all nodes.
         dtype: of the logits and the optimiser's state.
     """
 
@@ -52,6 +56,7 @@ class SparsePolicy:
         lr: float = 0.005,
         weight_decay: float = 0.0,
         max_entries: int | None = None,
+        within: Within | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         if optimizer not in ("adam", "sgd"):
@@ -62,17 +67,22 @@ class SparsePolicy:
             )
         if max_entries is not None and max_entries < 1:
             raise GraphshiftError(f"explorer max_entries is {max_entries}; expected at least 1, or None.")
-        self.num_nodes, self.slots = num_nodes, num_nodes - 1
+        self.num_nodes, self.slots = num_nodes, _most_slots(num_nodes, within)
         self.optimizer, self.lr, self.weight_decay, self.max_entries = optimizer, lr, weight_decay, max_entries
         self.steps = 0
         shapes: tuple[tuple[int, ...], ...] = ((num_nodes,), (num_nodes,), (num_nodes, 0))
         count, hand, slot = (torch.zeros(shape, dtype=torch.int32) for shape in shapes)
         shapes = ((num_nodes, 3, 0), (3, num_nodes), (num_nodes,), (num_nodes,))
         entry, shared, top, mass = (torch.zeros(shape, dtype=dtype) for shape in shapes)
-        self._table = PolicyTable(count, hand, slot, entry, shared, top, mass)
+        self._table = PolicyTable(count, hand, slot, entry, shared, top, mass, within)
         self._longest = 0  # the most entries in any row
         # The latest draw, its version, and where its entries are.
         self._drawn: tuple[Tensor | None, int, Tensor | None] = (None, 0, None)
+
+    @property
+    def within(self) -> Within | None:
+        """For each node the nodes that it may be joined to; None for all."""
+        return self._table.within
 
     @property
     def touched(self) -> int:
@@ -82,7 +92,7 @@ class SparsePolicy:
     @property
     def num_bytes(self) -> int:
         """The memory that the policy and its optimiser hold."""
-        return sum(tensor.numel() * tensor.element_size() for tensor in vars(self._table).values())
+        return sum(tensor.numel() * tensor.element_size() for tensor in self._table.arrays.values())
 
     def sample(self, draws: int, generator: torch.Generator) -> Tensor:
         """Draws columns for every row, independently with replacement: ``[nodes, draws]``, int32."""
@@ -121,21 +131,25 @@ class SparsePolicy:
     def dense_logits(self) -> Tensor:
         """The N × N matrix that the policy stands for, −∞ on the diagonal. For tests and small pictures only."""
         table = self._table
-        logits = table.shared[LOGIT].unsqueeze(1).repeat(1, self.slots)
+        every = torch.arange(self.num_nodes)
+        full = table.shared[LOGIT].unsqueeze(1).repeat(1, self.num_nodes)
         row, place = (table.slot >= 0).nonzero(as_tuple=True)
-        logits[row, table.slot[row, place].long()] = table.entry[row, LOGIT, place]
-        full = torch.full((self.num_nodes, self.num_nodes), -math.inf, dtype=logits.dtype)
-        full[~torch.eye(self.num_nodes, dtype=torch.bool)] = logits.flatten()
+        begin = torch.zeros_like(every) if table.within is None else table.within.begin.long()
+        column = begin[row] + table.slot[row, place]
+        full[row, column + (column >= row)] = table.entry[row, LOGIT, place]
+        full[every, every] = -math.inf
+        if table.within is not None:
+            full[(every < begin.unsqueeze(1)) | (every >= (begin + table.within.size).unsqueeze(1))] = -math.inf
         return full
 
     def state(self) -> dict[str, Tensor]:
         """The learned state as tensors, a copy: later steps, which work in place, leave it untouched."""
-        copies = {name: tensor.clone() for name, tensor in vars(self._table).items()}
+        copies = {name: tensor.clone() for name, tensor in self._table.arrays.items()}
         return copies | {"steps": torch.tensor(self.steps)}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Takes back what :meth:`state` gave; later steps leave that untouched."""
-        table = PolicyTable(**{name: state[name].clone() for name in vars(self._table)})
+        table = PolicyTable(**{n: state[n].clone() for n in self._table.arrays}, within=self._table.within)
         steps = state["steps"]
         if table.count.numel() != self.num_nodes or table.slot.shape[-1] > self.slots:
             found = f"{table.count.numel()} nodes with {table.slot.shape[-1]} entries"
@@ -171,6 +185,11 @@ class SparsePolicy:
         self._table = replace(self._table, slot=pad(self._table.slot, (0, extra), value=-1))
         self._table = replace(self._table, entry=pad(self._table.entry, (0, extra)))
         self._table.entry[:, LOGIT, room:] = -math.inf
+
+
+def _most_slots(nodes: int, within: Within | None) -> int:
+    """The most columns that any row has."""
+    return nodes - 1 if within is None else int(within.size.max()) - 1
 
 
 def _bound(slots: int, draws: int, max_entries: int | None) -> int:

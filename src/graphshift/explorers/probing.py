@@ -68,6 +68,7 @@ class Probe:
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.num_nodes, self.undirected = graph, graph.num_nodes, graph.undirected
+        self.blocks = graph.blocks
         self.products: list[_Product] = []
         self._degree: Tensor | None = None
 
@@ -155,7 +156,8 @@ class Scores:
         A drawn pair that is an edge already adds nothing: it is scored with the edges.
         """
         csr, scores = (graph.pattern.rowptr, graph.pattern.col), (self.table, self.width, self.add)
-        return kernels.score_random(csr, each, seed, scores, both=both, weight=float(graph.new_weight))
+        weight = float(graph.new_weight)
+        return kernels.score_random(csr, each, seed, scores, both=both, weight=weight, within=graph.within)
 
 
 def probed(graph: Graph, risk: Callable[[Any], Tensor]) -> Scores:

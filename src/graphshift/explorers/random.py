@@ -36,5 +36,8 @@ class Random(Explorer):
         n = graph.num_nodes
         if n < 2:
             return View(graph, torch.empty(0, dtype=torch.int64))
-        actions = kernels.draw(n, self.edits_per_node, draw_seed(self.generator))
-        return View.of_actions(graph, actions, -actions.numel() * math.log(n - 1), directed=self.directed)
+        actions = kernels.draw(n, self.edits_per_node, draw_seed(self.generator), graph.within)
+        log_prob = -actions.numel() * math.log(n - 1)
+        if graph.within is not None:
+            log_prob = -self.edits_per_node * float((graph.within.size - 1).clamp(min=1).double().log().sum())
+        return View.of_actions(graph, actions, log_prob, directed=self.directed)

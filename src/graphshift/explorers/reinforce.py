@@ -13,6 +13,8 @@ from graphshift.explorers.base import EXPLORERS, Explorer, Risk, View, as_graph
 from graphshift.explorers.policy import SparsePolicy
 from graphshift.explorers.policy_part import PolicyPart
 from graphshift.graph.graph import Graph
+from graphshift.graph.kernels import Within
+from graphshift.graph.kernels.checks import check_within, same_ranges
 
 
 @EXPLORERS.register("reinforce")
@@ -82,9 +84,9 @@ class Reinforce(Explorer):
         if graph.num_nodes < 2:  # no pair to flip
             return View(graph, torch.empty(0, dtype=torch.int64))
         if self._seen is None:
-            self._batch, policy = None, self._policy_for(graph.num_nodes)
+            self._batch, policy = None, self._policy_for(graph.num_nodes, graph.within)
         else:
-            self._batch = PolicyPart(self._policy_for(self._seen[1]), self._seen[0])
+            self._batch = PolicyPart(self._policy_for(self._seen[1], None), self._seen[0])
             policy = self._batch.policy
         actions, log_prob = policy.draw(self.edits_per_node, self.generator)
         return View.of_actions(graph, actions, log_prob, directed=self.directed)
@@ -105,11 +107,14 @@ class Reinforce(Explorer):
             self._mean_reward = self.baseline * mean + (1 - self.baseline) * reward
         if self.normalise:
             advantage = self._normalised(advantage)
-        if self._batch is None:
-            self._policy_for(view.actions.shape[0]).reinforce(view.actions, advantage)
-        else:
+        policy, nodes = self.policy, view.actions.shape[0]
+        if self._batch is not None:
             self._batch.policy.reinforce(view.actions, advantage)
             self._batch.put_back()
+            return
+        if policy is None or policy.num_nodes != nodes:  # after a reset
+            policy = self._policy_for(nodes, view.graph.within)
+        policy.reinforce(view.actions, advantage)
 
     def _normalised(self, advantage: float) -> float:
         square = advantage * advantage
@@ -128,6 +133,8 @@ class Reinforce(Explorer):
         state = super().state()
         if self.policy is not None:
             state |= {f"policy.{name}": tensor for name, tensor in self.policy.state().items()}
+            within = self.policy.within
+            state |= {} if within is None else {f"within.{name}": part for name, part in within._asdict().items()}
         for name, value in (("mean_reward", self._mean_reward), ("mean_square", self._mean_square)):
             if value is not None:
                 state[name] = torch.tensor(value, dtype=torch.float64)
@@ -139,7 +146,10 @@ class Reinforce(Explorer):
         self.reset()
         policy = {name.removeprefix("policy."): t for name, t in state.items() if name.startswith("policy.")}
         if policy:
-            self._policy_for(policy["count"].numel()).load_state(policy)
+            ranges = {name.removeprefix("within."): t for name, t in state.items() if name.startswith("within.")}
+            within = Within(**ranges) if ranges else None
+            check_within(within, policy["count"].numel())
+            self._policy_for(policy["count"].numel(), within).load_state(policy)
         means = {name: float(state[name]) if name in state else None for name in ("mean_reward", "mean_square")}
         for name, mean in means.items():
             if mean is not None and not math.isfinite(mean):
@@ -153,13 +163,18 @@ class Reinforce(Explorer):
         """The policy's memory, and what its last growth needs beside."""
         return SparsePolicy.bytes_after(nodes, steps, draws=edits_per_node, max_entries=entries_per_node)
 
-    def _policy_for(self, num_nodes: int) -> SparsePolicy:
+    def _policy_for(self, num_nodes: int, within: Within | None) -> SparsePolicy:
         if self.policy is None:
             how: dict[str, Any] = {"optimizer": self.optimizer, "lr": self.lr, "weight_decay": self.weight_decay}
-            self.policy = SparsePolicy(num_nodes, max_entries=self.entries_per_node, **how)
+            self.policy = SparsePolicy(num_nodes, max_entries=self.entries_per_node, within=within, **how)
         if self.policy.num_nodes != num_nodes:
             raise GraphshiftError(
                 f"this explorer has learned a graph of {self.policy.num_nodes} nodes and was given one of {num_nodes}; "
                 "use one explorer for each graph, or reset() it."
+            )
+        if not same_ranges(self.policy.within, within):
+            raise GraphshiftError(
+                "this explorer has learned nodes that are divided otherwise into small graphs; use one explorer for "
+                "each batch of graphs, or reset() it."
             )
         return self.policy

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.graph import kernels
+from graphshift.graph.blocks import Blocks
 from graphshift.graph.edge_features import EdgeFeatures
 from graphshift.graph.keys import are_sorted, keys_of, reverse
 from graphshift.graph.sparse import Pattern, Sparse
@@ -46,6 +47,8 @@ class Graph:
         undirected: promises that (n, m) is there whenever (m, n) is, with the same weight.
         edge_features: of the entries, in the order of the pattern; None for none. The two directions of an edge may
             differ in them.
+        blocks: the small graphs that stand side by side in this one, if it is one of many; explorers edit inside each.
+            None for one graph.
     """
 
     def __init__(
@@ -55,9 +58,10 @@ class Graph:
         *,
         undirected: bool,
         edge_features: EdgeFeatures | None = None,
+        blocks: Blocks | None = None,
     ) -> None:
         self.pattern, self.weight, self.undirected = pattern, weight, undirected
-        self.edge_features = edge_features
+        self.edge_features, self.blocks = edge_features, blocks
 
     @classmethod
     def from_keys(
@@ -106,6 +110,11 @@ class Graph:
     def num_nodes(self) -> int:
         """How many nodes."""
         return self.pattern.shape[0]
+
+    @property
+    def within(self) -> kernels.Within | None:
+        """For each node the nodes that an edit may join it to; None for all."""
+        return None if self.blocks is None else self.blocks.within
 
     @property
     def num_edges(self) -> int:
@@ -179,10 +188,15 @@ class Graph:
         B is Boolean, so a pair that is named twice is flipped once.
 
         Args:
-            actions: ``[nodes, any]``; never the row itself. An added edge weighs the mean of the graph's weights.
+            actions: ``[nodes, any]``; never the row itself, but for a node that is alone in its small graph, where it
+                stands for no edit. An added edge weighs the mean of the graph's weights.
             directed: flip (n, m) alone also in an undirected graph, where (m, n) otherwise flips with it.
         """
-        first = torch.arange(actions.shape[0] + 1, dtype=torch.int32, device=actions.device) * actions.shape[1]
+        nodes, draws = actions.shape
+        each = torch.full((nodes,), draws, dtype=torch.int32, device=actions.device)
+        if self.within is not None and bool(self.within.alone.any()):
+            actions, each = actions[~self.within.alone], each.masked_fill(self.within.alone, 0)
+        first = torch.cat([each.new_zeros(1), each.cumsum(0, dtype=torch.int32)])
         return self.flip_lists(first, actions.int().flatten(), directed=directed)
 
     def flip_lists(self, first: Tensor, columns: Tensor, *, directed: bool = False) -> Graph:
@@ -239,7 +253,8 @@ class Graph:
     def _with(
         self, pattern: Pattern, weight: Tensor | None, *, undirected: bool, edge_features: EdgeFeatures | None = None
     ) -> Graph:
-        return Graph(pattern, weight, undirected=undirected, edge_features=edge_features)
+        blocks = self.blocks
+        return Graph(pattern, weight, undirected=undirected, edge_features=edge_features, blocks=blocks)
 
     def weighted(self, weight: Tensor, *, undirected: bool) -> Graph:
         """The same entries with other weights."""
@@ -252,17 +267,36 @@ class Graph:
             return self
         return self._with(self.pattern, self.weight, undirected=self.undirected, edge_features=features)
 
+    def in_blocks(self, blocks: Blocks) -> Graph:
+        """The same entries, of small graphs that stand side by side; :class:`GraphshiftError` if one joins two."""
+        pattern, batch = self.pattern, blocks.batch
+        if batch.numel() != self.num_nodes:
+            raise GraphshiftError(f"{batch.numel()} nodes are in small graphs; the graph has {self.num_nodes}.")
+        crossing = batch[pattern.row.long()] != batch[pattern.col.long()]
+        if bool(crossing.any()):
+            at = int(crossing.nonzero()[0])
+            ends = [int(pattern.col[at]), int(pattern.row[at])]
+            raise GraphshiftError(
+                f"{int(crossing.sum())} edges join nodes of two graphs, first {ends}, of graphs "
+                f"{[int(batch[end]) for end in ends]}; an edge stays inside its graph."
+            )
+        features = self.edge_features
+        return Graph(pattern, self.weight, undirected=self.undirected, edge_features=features, blocks=blocks)
+
     def to(self, device: torch.device) -> Graph:
         """The same graph on another device."""
         if device == self.device:
             return self
         weight = None if self.weight is None else self.weight.to(device)
         features = None if self.edge_features is None else self.edge_features.to(device)
-        return Graph(self.pattern.to(device), weight, undirected=self.undirected, edge_features=features)
+        blocks = None if self.blocks is None else self.blocks.to(device)
+        pattern, both = self.pattern.to(device), self.undirected
+        return Graph(pattern, weight, undirected=both, edge_features=features, blocks=blocks)
 
     def __repr__(self) -> str:
         kind = "undirected" if self.undirected else "directed"
-        return f"Graph({self.num_nodes} nodes, {self.num_edges} {kind} entries)"
+        many = "" if self.blocks is None else f"{self.blocks.count} graphs, "
+        return f"Graph({many}{self.num_nodes} nodes, {self.num_edges} {kind} entries)"
 
 
 _all_ones = torch.empty(0)

@@ -11,6 +11,7 @@ from torch import Tensor
 from graphshift.backbones.canet import CaNetwork
 from graphshift.core.hparams import hparam
 from graphshift.data.environment import Environment
+from graphshift.data.tasks import Task, refuse_graph_level
 from graphshift.estimators.base import METHODS
 from graphshift.estimators.gnn import GNNEstimator
 from graphshift.training.method import Method
@@ -66,3 +67,7 @@ class CaNet(GNNEstimator):
     own_backbone = "canet"
     backbone: str = hparam("canet", registry="backbone", help="CaNet's own network")
     penalty: float = hparam(1.0, ge=0, le=1e12, search=(0.1, 0.5, 1.0, 2.0), help="λ, the weight of the divergence")
+
+    def check_task(self, task: Task) -> None:
+        """Of nodes: its layers infer an environment for each of them."""
+        refuse_graph_level(task, "method canet, which infers environments of nodes,")

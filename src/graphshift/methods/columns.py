@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from graphshift.data.environment import Environment
 from graphshift.data.structure import STRUCTURAL_NAMES, structural_columns
+from graphshift.graph.blocks import Blocks
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 
@@ -25,6 +26,8 @@ _structure: WeakKeyDictionary[Graph, NDArray[np.float32]] = WeakKeyDictionary() 
 def table_of(environment: Environment, kind: str) -> Table:
     """Every node's row: its features, and as ``kind`` says what its edges tell.
 
+    Where graphs have labels, every graph's row: the mean of those of its nodes.
+
     Args:
         environment: its sparse features stay sparse.
         kind: ``"plain"``: the features alone. ``"structure"``: and the columns of
@@ -36,11 +39,21 @@ def table_of(environment: Environment, kind: str) -> Table:
         parts.append(neighbour_means(environment))
     if kind in ("structure", "all"):
         parts.append(_structure_of(environment.graph))
+    if environment.graph.blocks is not None:
+        parts = [_graph_means(part, environment.graph.blocks) for part in parts]
     if len(parts) == 1:
         return parts[0]
     if scipy.sparse.issparse(parts[0]):
         return scipy.sparse.hstack([scipy.sparse.csr_array(part) for part in parts], format="csr", dtype=np.float32)
     return np.concatenate(parts, axis=1)
+
+
+def _graph_means(table: Table, blocks: Blocks) -> Table:
+    """The mean row of the nodes of each graph, float32."""
+    inverse = np.repeat(1 / blocks.sizes.cpu().numpy(), blocks.sizes.cpu().numpy())
+    nodes, begin = np.arange(inverse.size), blocks.begin.cpu().numpy()
+    mean = scipy.sparse.csr_array((inverse, nodes, begin), shape=(blocks.count, inverse.size))
+    return (mean @ table).astype(np.float32)
 
 
 def width_of(features: int, kind: str) -> int:
@@ -89,7 +102,7 @@ def pooled(environments: Sequence[Environment], kind: str) -> tuple[Table, NDArr
     for environment in environments:
         table = table_of(environment, kind)
         counted = environment.counted.cpu().numpy()
-        tables.append(table[counted] if counted.size < environment.num_nodes else table)
+        tables.append(table[counted] if counted.size < environment.num_items else table)
         labels.append(environment.labels.cpu().numpy())
     if scipy.sparse.issparse(tables[0]):
         return scipy.sparse.vstack(tables, format="csr"), np.concatenate(labels)

@@ -11,7 +11,7 @@ import numpy as np
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.hparams import hparam
 from graphshift.data.environment import Environment
-from graphshift.data.tasks import Task
+from graphshift.data.tasks import Task, refuse_graph_level
 from graphshift.estimators.base import METHODS
 from graphshift.estimators.direct import Array, DirectModel
 from graphshift.methods.diffusion import diffused, known_labels, operator_of
@@ -94,6 +94,7 @@ class CorrectSmooth(Logistic):
 
     def check_task(self, task: Task) -> None:
         """Classes alone."""
+        refuse_graph_level(task, "method correct-smooth, which spreads labels along edges,")
         if not task.is_classification:
             raise GraphshiftError("method correct-smooth predicts classes; for values take logistic or forest.")
 

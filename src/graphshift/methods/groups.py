@@ -38,6 +38,7 @@ def divided(environments: Sequence[Environment], by: str = "auto", count: int = 
         environments: the training graphs.
         by: ``"graphs"``: each graph is a group. ``"degree"``: a graph's nodes in order of their degree, cut into
             ``count`` parts of equal size (nodes of one degree may be separated, in the order of their numbers).
+            Of whole graphs it is the mean degree, and the mean features.
             ``"features"``: the same along the direction in which features vary most (the first principal component).
             ``"time"``: the same in order of time, for graphs whose nodes have one. See :func:`grouping` for
             ``"auto"``.
@@ -60,7 +61,9 @@ def parts_of(environment: Environment, by: str, count: int) -> list[Tensor]:
 
 
 def _by_degree(environment: Environment) -> Tensor:
-    return environment.graph.pattern.rowptr.diff()
+    """Of whole graphs the mean degree of their nodes."""
+    degree, blocks = environment.graph.pattern.rowptr.diff(), environment.graph.blocks
+    return degree if blocks is None else blocks.pooled(degree.double().unsqueeze(1), "mean").squeeze(1)
 
 
 def _by_time(environment: Environment) -> Tensor:
@@ -75,8 +78,10 @@ def _by_time(environment: Environment) -> Tensor:
 
 
 def _by_features(environment: Environment) -> Tensor:
-    """Every node's coordinate along the first principal component."""
-    x = environment.x
+    """Every node's coordinate along the first principal component; of whole graphs that of their nodes' mean."""
+    x, blocks = environment.x, environment.graph.blocks
+    if blocks is not None:
+        x = blocks.pooled(x.to_dense() if isinstance(x, Sparse) else x, "mean")
     if environment.num_features == 1:
         return (x.to_dense() if isinstance(x, Sparse) else x).squeeze(1)
     matrix: Any = x.cpu().double().numpy() if isinstance(x, Tensor) else _csr(x)

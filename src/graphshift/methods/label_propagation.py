@@ -11,7 +11,7 @@ import numpy as np
 from graphshift.core.errors import GraphshiftWarning
 from graphshift.core.hparams import hparam
 from graphshift.data.environment import Environment
-from graphshift.data.tasks import Task
+from graphshift.data.tasks import Task, refuse_graph_level
 from graphshift.estimators.base import METHODS
 from graphshift.estimators.direct import Array, DirectEstimator, DirectModel
 from graphshift.methods.diffusion import diffused, known_labels, operator_of
@@ -93,6 +93,10 @@ class LabelPropagation(DirectEstimator):
     """
 
     alpha: float = hparam(0.9, ge=0, lt=1, search=(0.5, 0.8, 0.9, 0.99), help="α, how far labels spread")
+
+    def check_task(self, task: Task) -> None:
+        """Labels of nodes alone."""
+        refuse_graph_level(task, "method label-propagation, which spreads labels along edges,")
 
     def learn(self, training: Sequence[Environment]) -> DirectModel:
         """Counts; labels come with the environment that is predicted."""

@@ -44,8 +44,8 @@ class MajorityModel(DirectModel):
     def predict(self, environment: Environment) -> Array:
         """The shares as probabilities, or the mean."""
         if not self.task.is_classification:
-            return np.full(environment.num_nodes, self.shares[0])
-        return np.tile(self.shares, (environment.num_nodes, 1))
+            return np.full(environment.num_items, self.shares[0])
+        return np.tile(self.shares, (environment.num_items, 1))
 
     def arrays(self) -> dict[str, Array]:
         """The shares."""

@@ -89,7 +89,7 @@ class SelfTrainingMethod(Method):
             return
         self.estimate, self.labels = estimate, []
         for p, e in zip(counted, self.target, strict=True):
-            labels = torch.full((e.num_nodes,), -1, device=p.device)
+            labels = torch.full((e.num_items,), -1, device=p.device)
             labels[e.counted] = confident(p, self.hparams.share)
             self.labels.append(labels)
 
@@ -105,7 +105,7 @@ class SelfTrainingMethod(Method):
         own = with_prefix(state, _PREFIX)
         self.round, self.estimate = int(own["round"][0]), float(own["round"][1])
         self.labels = [own[f"labels.{i}"] for i in range(len(own) - 1)]
-        sizes = [(e.num_nodes, e.task.num_classes) for e in self.target] if self.labels else []
+        sizes = [(e.num_items, e.task.num_classes) for e in self.target] if self.labels else []
         fits = [
             (n, c) for (n, c), one in zip(sizes, self.labels, strict=True) if one.shape == (n,) and int(one.max()) < c
         ]

@@ -14,6 +14,7 @@ import pandas as pd
 from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.environment import Environment
+from graphshift.data.tasks import refuse_graph_level
 from graphshift.estimators import Estimator
 from graphshift.estimators.predictor import Predictor
 from graphshift.estimators.sets import PredictionSets
@@ -45,6 +46,7 @@ class Service:
         base: tuple[pd.DataFrame, pd.DataFrame] | Environment | None = None,
         limits: Limits | None = None,
     ) -> None:
+        refuse_graph_level(model.task_, "the HTTP service")
         self.model, self.limits = model, limits or Limits()
         tables = model.preparation_ is not None
         if base is not None and tables == isinstance(base, Environment):

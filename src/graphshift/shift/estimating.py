@@ -22,6 +22,7 @@ from graphshift.core.progress import progress_bar
 from graphshift.data.environment import Environment
 from graphshift.data.expected import weighted_score
 from graphshift.data.metrics import METRICS, Metric
+from graphshift.data.tasks import refuse_graph_level
 from graphshift.estimators.estimating import (
     Estimate,
     at_counted,
@@ -73,6 +74,8 @@ def estimate_score(
     >>> found.expected < found.held_out and found.low <= found.expected <= found.high
     True
     """
+    what = "gs.estimate_score, which moves edges between labelled nodes, (model.estimate_score is)"
+    refuse_graph_level(model.task_, what)
     metric = METRICS.find(model.task_.metric)
     check_metric(metric, model.task_.is_classification)
     targets = fitting(graphs, model.task_)

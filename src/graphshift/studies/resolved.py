@@ -228,7 +228,10 @@ def _sums(environment: Environment) -> list[float]:
         value, weight = x, nodes.unsqueeze(1) * columns
     value = value.detach().cpu().double()
     graph, y = environment.graph, environment.y
-    labels = torch.zeros_like(nodes) if y is None else y.detach().cpu().double().nan_to_num().flatten()
+    items, blocks = _weights(environment.num_items), graph.blocks
+    labels = torch.zeros_like(items) if y is None else y.detach().cpu().double().nan_to_num().flatten()
+    told = (2 * labels.abs() + labels) * items
+    told = told if blocks is None else told + blocks.sizes.cpu() * items
     keys = graph.keys.cpu()
     edges = nodes[keys // environment.num_nodes] * nodes.flip(0)[keys % environment.num_nodes]
     edges = edges if graph.weight is None else edges * graph.weight.detach().cpu().double()
@@ -236,7 +239,7 @@ def _sums(environment: Environment) -> list[float]:
         attr = graph.edge_attr.detach().cpu().double()
         edges = edges + edges * ((2 * attr.abs() + attr) * _weights(attr.shape[1])).sum(dim=1)
     # Both signs count upwards, so nothing cancels and the sums can be compared by their relative difference.
-    found = [((2 * value.abs() + value) * weight).sum(), edges.sum(), ((2 * labels.abs() + labels) * nodes).sum()]
+    found = [((2 * value.abs() + value) * weight).sum(), edges.sum(), told.sum()]
     return [float(f"{float(one):.9g}") for one in found]
 
 

@@ -156,7 +156,7 @@ def test_the_latest_draw_is_not_looked_for_again() -> None:
     with patch.object(native, "call", wraps=native.call) as kernel:
         policy.reinforce(policy.sample(3, torch.Generator()), 1.0)
         policy.reinforce(other_nodes(14, 3, 1), 1.0)
-    known = [call.args[-3] for call in kernel.call_args_list if call.args[0] == "policy_learn"]
+    known = [call.args[-3] for call in kernel.call_args_list if call.args[0] == "policy_learn_within"]
     assert known == [True, False]
 
 

@@ -18,6 +18,7 @@ from graphshift.core.storage import read_json, write_json
 from graphshift.data.environment import Environment
 from graphshift.data.partition.dividing import Divider, divide
 from graphshift.data.partition.format import EnvironmentNote, digest_of
+from graphshift.data.tasks import refuse_graph_level
 from graphshift.graph.sparse import Sparse
 from graphshift.graph.subgraphs import entries_of
 
@@ -87,6 +88,7 @@ def write_environment(folder: Path, environment: Environment, role: str, rows: R
         rows: its graph.
         how: the division.
     """
+    refuse_graph_level(environment.task, "partitioning")
     done = folder / "environment.json"
     if done.is_file():
         return checked_note(EnvironmentNote, read_json(done), where=str(done))

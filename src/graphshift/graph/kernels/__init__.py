@@ -7,6 +7,7 @@ torch does the same, slower. Tests compare the two; ``graphshift bench`` measure
 GAT's attention is in :mod:`graphshift.graph.kernels.attention`.
 """
 
+from graphshift.graph.kernels.checks import Within
 from graphshift.graph.kernels.graphs import CSR, draw, edit, flip, joined, scale, transpose
 from graphshift.graph.kernels.native import available
 from graphshift.graph.kernels.pairs import best, score, score_random

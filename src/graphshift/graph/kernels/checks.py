@@ -5,7 +5,7 @@ one that was changed in place is checked again.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,6 +18,43 @@ MOST = 2**31 - 1
 
 #: By columns: the row pointer that they were checked with, the versions of both, and the number of columns.
 _checked: Any = WeakTensorKeyDictionary()
+
+
+class Within(NamedTuple):
+    """For each node of many small graphs side by side, the nodes that it may be joined to: ``begin`` up to ``+ size``.
+
+    Attributes:
+        begin: the first node of its graph, ``[nodes]``, int32.
+        size: how many nodes its graph has, itself among them, ``[nodes]``, int32.
+    """
+
+    begin: Tensor
+    size: Tensor
+
+    @property
+    def alone(self) -> Tensor:
+        """The nodes that have no other, bool ``[nodes]``."""
+        return self.size < 2
+
+
+def check_within(within: Within | None, nodes: int) -> None:
+    """Checks that every node lies in its own range, and every range in the graph."""
+    if within is None:
+        return
+    for name, numbers in within._asdict().items():
+        if numbers.dtype != torch.int32 or tuple(numbers.shape) != (nodes,):
+            found = f"{numbers.dtype} {list(numbers.shape)}"
+            raise GraphshiftError(f"the ranges of nodes: {name} is {found}; expected int32 [{nodes}].")
+    every, end = torch.arange(nodes), within.begin.long() + within.size
+    if bool(((within.begin < 0) | (within.begin > every) | (end <= every) | (end > nodes)).any()):
+        raise GraphshiftError("the ranges of nodes: a node lies outside of its own, or a range outside of the graph.")
+
+
+def same_ranges(one: Within | None, other: Within | None) -> bool:
+    """Whether both say the same."""
+    if one is other or one is None or other is None:
+        return one is other
+    return all(torch.equal(mine, theirs) for mine, theirs in zip(one, other, strict=True))
 
 
 def check_rows(first: Tensor, columns: Tensor, rows: int, size: int, *, what: str = "graph") -> None:
@@ -68,16 +105,24 @@ def check_range(numbers: Tensor, size: int, *, what: str) -> None:
         raise GraphshiftError(f"{what} lie between {least} and {most}; expected 0 to {size - 1}.")
 
 
-def check_other_nodes(actions: Tensor, nodes: int) -> None:
-    """Checks that every row of ``actions``, ``[nodes, draws]``, names nodes other than its own."""
+def check_other_nodes(actions: Tensor, nodes: int, within: Within | None = None) -> None:
+    """Checks that every row of ``actions``, ``[nodes, draws]``, names nodes other than its own, of its own graph.
+
+    A node that is alone in its graph names itself.
+    """
     if actions.dim() != 2 or actions.shape[0] != nodes or actions.is_floating_point():
         raise GraphshiftError(
             f"actions have shape {list(actions.shape)} and type {actions.dtype}; expected whole numbers, a row for "
-            f"each of {nodes} nodes."
+            f"each of the graph's {nodes} nodes."
         )
     check_range(actions, nodes, what="actions")
-    if bool((actions == torch.arange(nodes).unsqueeze(1)).any()):
+    own = actions == torch.arange(nodes, device=actions.device).unsqueeze(1)
+    if bool((own if within is None else own & ~within.alone.unsqueeze(1)).any()):
         raise GraphshiftError("actions name a node as its own neighbour; a self-loop is never flipped.")
+    if within is not None:
+        first = within.begin.unsqueeze(1)
+        if bool(((actions < first) | (actions >= first + within.size.unsqueeze(1))).any()):
+            raise GraphshiftError("actions join nodes of two graphs; an edit stays inside its own.")
 
 
 def check_shape(tensor: Tensor | None, *shape: int, what: str) -> None:

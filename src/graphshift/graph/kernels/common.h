@@ -45,6 +45,24 @@ INLINE double uniform(uint64_t seed, uint64_t counter) {
     return (double)(mix(seed, counter) >> 11) * 0x1.0p-53;
 }
 
+/* Where the nodes are that a node may be joined to, itself among them: `size[row]` nodes from `begin[row]` on, those of its
+   own small graph where many stand side by side; all nodes where both are NULL. */
+INLINE int64_t begin_of(const int32_t *begin, int64_t row) {
+    return begin == NULL ? 0 : begin[row];
+}
+
+INLINE int64_t size_of(const int32_t *size, int64_t row, int64_t nodes) {
+    return size == NULL ? nodes : size[row];
+}
+
+/* The node that a uniform number stands for; the diagonal is not among the slots. Alone, a node stands for itself. */
+INLINE int32_t other_node(double share, int64_t row, int64_t nodes, const int32_t *begin, const int32_t *size) {
+    int64_t slots = size_of(size, row, nodes) - 1;
+    if (slots < 1) return (int32_t)row;
+    int32_t column = (int32_t)(begin_of(begin, row)) + (int32_t)(share * (double)slots);
+    return column + (column >= row);
+}
+
 /* memcpy and memset whose pointers may be NULL where nothing is copied: torch has no memory for an empty tensor. */
 INLINE void copy_bytes(void *to, const void *from, size_t bytes) {
     if (bytes) memcpy(to, from, bytes);

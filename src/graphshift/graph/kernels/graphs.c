@@ -1,13 +1,13 @@
 /* Editing a graph in time linear in its edges: what costs sorts, searches and many passes over memory in torch. */
 #include "common.h"
 
-/* s uniformly random other nodes for every node. */
-EXPORT void graphshift_draw(int64_t nodes, int64_t draws, uint64_t seed, int32_t *actions) {
+/* s uniformly random other nodes for every node; for a node that has none, itself. `begin` and `size`: as in common.h. */
+EXPORT void graphshift_draw_within(
+    int64_t nodes, int64_t draws, uint64_t seed, const int32_t *begin, const int32_t *size, int32_t *actions
+) {
     for (int64_t row = 0; row < nodes; row++)
-        for (int64_t t = 0; t < draws; t++) {
-            int32_t slot = (int32_t)(uniform(seed, (uint64_t)(row * draws + t)) * (double)(nodes - 1));
-            actions[row * draws + t] = slot + (slot >= row); /* the diagonal is not among the slots */
-        }
+        for (int64_t t = 0; t < draws; t++)
+            actions[row * draws + t] = other_node(uniform(seed, (uint64_t)(row * draws + t)), row, nodes, begin, size);
 }
 
 /* A + B ∘ (complement(A) − A) (Eq. 5) in CSR, where B marks the actions, and their reverses if `both`. Row n's actions

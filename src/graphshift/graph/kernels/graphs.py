@@ -9,7 +9,15 @@ from torch import Tensor
 
 from graphshift.core.randomness import other_nodes
 from graphshift.graph.kernels import native
-from graphshift.graph.kernels.checks import check_draws, check_finite, check_rows, check_shape, remember
+from graphshift.graph.kernels.checks import (
+    Within,
+    check_draws,
+    check_finite,
+    check_rows,
+    check_shape,
+    check_within,
+    remember,
+)
 from graphshift.graph.keys import are_sorted, flipped_keys, keys_of
 
 #: A graph in CSR form: where rows begin, columns, and weights (None for ones).
@@ -18,13 +26,17 @@ Weight: TypeAlias = Tensor | None
 Number: TypeAlias = Tensor | float
 
 
-def draw(nodes: int, draws: int, seed: int) -> Tensor:
-    """``draws`` uniformly random other nodes for every node: ``[nodes, draws]``, int32."""
+def draw(nodes: int, draws: int, seed: int, within: Within | None = None) -> Tensor:
+    """``draws`` uniformly random other nodes for every node: ``[nodes, draws]``, int32.
+
+    With ``within`` they are of the node's own small graph; for a node that is alone there, it is the node itself.
+    """
     check_draws(nodes, draws)
-    if not native.fits(count=nodes):
-        return other_nodes(nodes, draws, seed)
+    check_within(within, nodes)
+    if not native.fits(*(within or ()), count=nodes):
+        return other_nodes(nodes, draws, seed, within)
     actions = torch.empty(nodes, draws, dtype=torch.int32)
-    native.call("draw", nodes, draws, seed, actions)
+    native.call("draw_within", nodes, draws, seed, *(within or (None, None)), actions)
     return actions
 
 

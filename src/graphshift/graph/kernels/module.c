@@ -5,7 +5,7 @@
 
 #include "common.h"
 
-/* Raised with every change of what the kernels take, so that an old library is not called by new code. */
+/* Raised when what a kernel takes changes and its name does not, so that an old library is not called by new code. */
 EXPORT int32_t graphshift_interface(void) { return 5; }
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_library", NULL, -1, NULL, NULL, NULL, NULL, NULL};

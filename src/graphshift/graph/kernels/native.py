@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graphshift.core.errors import GraphshiftWarning
 
-INTERFACE = 5  # as in module.c
+INTERFACE = 5  # as in module.c; a library without one of the functions below is of another version too
 _LARGEST = 2**29 - 1  # indices times four fit into 32 bits
 SMALL = 4096  # rows below which another thread costs more than it saves
 
@@ -19,21 +19,30 @@ _array, _size, _number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
 _flag, _seed = ctypes.c_int32, ctypes.c_uint64
 #: The arguments of every function; see the C files.
 _ARGUMENTS: dict[str, list[Any]] = {
-    "draw": [_size, _size, _seed, _array],
+    "draw_within": [_size, _size, _seed, *[_array] * 3],
     "edit": [_size, *[_array] * 5, _number, _flag, *[_array] * 6],
     "joined": [_size, *[_array] * 6],
     "score": [*[_size] * 4, *[_array] * 4, _flag, _flag, _array],
-    "try": [_size, _size, _seed, _array, _array, _size, _size, _array, _array, _flag, _number, *[_array] * 4],
+    "try_within": [_size, _size, _seed, *[_array] * 4, _size, _size, _array, _array, _flag, _number, *[_array] * 4],
     "best": [_size, *[_array] * 3, _size, _array, _array, _number, _size, *[_array] * 5],
     "scale": [_size, *[_array] * 5],
     "transpose": [_size, _size, *[_array] * 6],
-    "policy_draw": [*[_size] * 3, *[_array] * 6, _seed, _array, _array],
-    "policy_learn": [*[_size] * 3, *[_array] * 8, ctypes.c_double, _flag, *[_number] * 3, _flag, _array, _array],
+    "policy_draw_within": [*[_size] * 3, *[_array] * 8, _seed, _array, _array],
+    "policy_learn_within": [
+        *[_size] * 3,
+        *[_array] * 10,
+        ctypes.c_double,
+        _flag,
+        *[_number] * 3,
+        _flag,
+        _array,
+        _array,
+    ],
     "attend": [*[_size] * 4, *[_array] * 9],
     "attend_back_receivers": [*[_size] * 4, *[_array] * 14],
     "attend_back_senders": [*[_size] * 4, *[_array] * 12],
 }
-_RESULTS: dict[str, Any] = {"policy_draw": ctypes.c_double, "policy_learn": _flag}
+_RESULTS: dict[str, Any] = {"policy_draw_within": ctypes.c_double, "policy_learn_within": _flag}
 
 
 def load(path: str | None = None) -> ctypes.CDLL | None:
@@ -52,7 +61,8 @@ def load(path: str | None = None) -> ctypes.CDLL | None:
     except ImportError:
         return None
     library = ctypes.CDLL(path)
-    if getattr(library, "graphshift_interface", lambda: 0)() != INTERFACE:
+    same = getattr(library, "graphshift_interface", lambda: 0)() == INTERFACE
+    if not same or not all(hasattr(library, f"graphshift_{name}") for name in _ARGUMENTS):
         warnings.warn(
             "the compiled kernels are of another version of graphshift and are not used; install it again "
             "(pip install -e .) for full speed.",

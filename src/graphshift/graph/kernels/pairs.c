@@ -72,23 +72,24 @@ EXPORT WIDE void graphshift_score(
 }
 
 /* `each` uniformly random other nodes for every node, and what joining them adds to the risk: `weight` times the score;
-   0 for those that it is joined to. mark, of all nodes, must be 0; question: room for a row of the table. */
-EXPORT WIDE void graphshift_try(
-    int64_t nodes, int64_t each, uint64_t seed, const int32_t *rowptr, const int32_t *col, int64_t width, int64_t stride,
+   0 for those that it is joined to, and for the node itself where it has no other (see other_node). mark, of all nodes,
+   must be 0; question: room for a row of the table. */
+EXPORT WIDE void graphshift_try_within(
+    int64_t nodes, int64_t each, uint64_t seed, const int32_t *begin, const int32_t *size, const int32_t *rowptr, const int32_t *col, int64_t width, int64_t stride,
     const float *table, const float *add, int32_t both, float weight, int32_t *mark, float *question, int32_t *drawn,
     float *gain
 ) {
     for (int64_t next = 0; next <= nodes; next++) {
         if (next < nodes)
             for (int64_t i = next * each; i < (next + 1) * each; i++) {
-                int32_t slot = (int32_t)(uniform(seed, (uint64_t)i) * (double)(nodes - 1));
-                drawn[i] = slot + (slot >= next); /* the diagonal is not among the slots */
+                drawn[i] = other_node(uniform(seed, (uint64_t)i), next, nodes, begin, size);
                 ask(table + stride * drawn[i], stride);
             }
         int64_t row = next - 1;
         if (row < 0) continue;
         make_question(question, row, width, stride, table, both);
         for (int32_t e = rowptr[row]; e < rowptr[row + 1]; e++) mark[col[e]] = (int32_t)next;
+        mark[row] = (int32_t)next;
         for (int64_t i = row * each; i < next * each; i++)
             gain[i] = mark[drawn[i]] == next ? 0 : weight * answer(question, row, drawn[i], stride, table, add, both);
     }

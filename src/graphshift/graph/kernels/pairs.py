@@ -9,7 +9,7 @@ from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.graph.kernels import native
-from graphshift.graph.kernels.checks import check_draws, check_finite, check_rows, check_shape
+from graphshift.graph.kernels.checks import Within, check_draws, check_finite, check_rows, check_shape, check_within
 from graphshift.graph.kernels.graphs import draw, joined
 
 _CHUNK = 1 << 20  # numbers that the torch version gathers at a time
@@ -42,26 +42,37 @@ def score(first: Tensor, listed: Tensor, table: Tensor, width: int, add: Tensor,
 
 
 def score_random(
-    graph: tuple[Tensor, Tensor], each: int, seed: int, scores: tuple[Tensor, int, Tensor], *, both: bool, weight: float
+    graph: tuple[Tensor, Tensor],
+    each: int,
+    seed: int,
+    scores: tuple[Tensor, int, Tensor],
+    *,
+    both: bool,
+    weight: float,
+    within: Within | None = None,
 ) -> tuple[Tensor, Tensor]:
     """``each`` random pairs for every node, and what adding them does to the risk: 0 for a pair that is an edge.
 
     ``graph`` is ``rowptr`` and ``col``, ``scores`` the ``table``, ``width`` and ``add`` of :func:`score`, ``weight``
-    that of an added edge. Gives the columns and the gains, both ``[nodes * each]``.
+    that of an added edge; ``within`` as in :func:`~graphshift.graph.kernels.graphs.draw`, and 0 for a node itself.
+    Gives the columns and the gains, both ``[nodes * each]``.
     """
     (rowptr, col), (table, width, add), nodes = graph, scores, graph[0].numel() - 1
     check_rows(rowptr, col, nodes, nodes)
     _check_table(table, width, add, nodes)
     check_draws(nodes, each)
+    check_within(within, nodes)
     check_finite(weight, what="the weight of new edges")
-    if table.shape[1] % _LINE or not native.fits(rowptr, col, table, add, count=nodes):
-        first, drawn = torch.arange(nodes + 1, dtype=torch.int32) * each, draw(nodes, each, seed).flatten()
-        there = joined(rowptr, col, first, drawn)
+    if table.shape[1] % _LINE or not native.fits(rowptr, col, table, add, *(within or ()), count=nodes):
+        first, drawn = torch.arange(nodes + 1, dtype=torch.int32) * each, draw(nodes, each, seed, within).flatten()
+        there = joined(rowptr, col, first, drawn) | (drawn == torch.arange(nodes).repeat_interleave(each))
         return drawn, torch.where(there, 0.0, weight * score(first, drawn, table, width, add, both=both, skip=False))
     drawn, mark = torch.empty(nodes * each, dtype=torch.int32), torch.zeros(nodes, dtype=torch.int32)
     gain, question = (torch.empty(size, dtype=torch.float32) for size in (nodes * each, table.shape[1]))
     how = (width, table.shape[1], table, add, both, weight)
-    native.call("try", nodes, each, seed, rowptr, col, *how, mark, question, drawn, gain)
+    native.call(
+        "try_within", nodes, each, seed, *(within or (None, None)), rowptr, col, *how, mark, question, drawn, gain
+    )
     return drawn, gain
 
 

@@ -2,8 +2,9 @@
 
    A row has room for `width` entries, of which the first `count[row]` are in use: their slots, and side by side in
    memory their logits and Adam's first and second moments, `entries`, nodes × 3 × width. `shared`, 3 × nodes, is the
-   logit and the moments of all other slots of a row. `mass` is the sum of exp(logit − top) over a row's entries, where `top` is near its largest
-   logit, so that nothing overflows.
+   logit and the moments of all other slots of a row. `mass` is the sum of exp(logit − top) over a row's entries, where
+   `top` is near its largest logit, so that nothing overflows. `begin` and `size` are as in common.h; slots count from
+   `begin`.
    explorers/policy.py has the mathematics, and the same in torch. */
 #include "common.h"
 
@@ -25,15 +26,22 @@ INLINE int32_t find(const int32_t *slots, int32_t count, int32_t slot) {
 
 /* Draws actions for every row, and tells where each has its entry, or −1. Returns their log-probability, the sum over
    rows and draws. */
-EXPORT WIDE double graphshift_policy_draw(
-    int64_t nodes, int64_t draws, int64_t width, const int32_t *count, const int32_t *slot, const float *entries,
-    const float *shared, const float *top, const float *mass, uint64_t seed, int32_t *actions, int32_t *place
+EXPORT WIDE double graphshift_policy_draw_within(
+    int64_t nodes, int64_t draws, int64_t width, const int32_t *begin, const int32_t *size, const int32_t *count, const int32_t *slot, const float *entries, const float *shared, const float *top, const float *mass, uint64_t seed, int32_t *actions,
+    int32_t *place
 ) {
     double log_prob = 0.0;
     for (int64_t row = 0; row < nodes; row++) {
         const float *logits = entries + row * 3 * width;
         const int32_t *slots = slot + row * width, used = count[row];
-        int64_t free = nodes - 1 - used;
+        int64_t available = size_of(size, row, nodes) - 1, free = available - used, start = begin_of(begin, row);
+        if (available < 1) { /* alone: the node itself, which stands for no edit */
+            for (int64_t t = 0; t < draws; t++) {
+                actions[row * draws + t] = (int32_t)row;
+                place[row * draws + t] = -1;
+            }
+            continue;
+        }
         double single = free > 0 ? (double)fast_exp(shared[row] - top[row]) : 0.0;
         double touched = mass[row], total = touched + (double)free * single, log_total = log(total);
         for (int64_t t = 0; t < draws; t++) {
@@ -48,13 +56,13 @@ EXPORT WIDE double graphshift_policy_draw(
                 /* A uniform slot, drawn again while it has an entry; where most have one, the one of uniform rank
                    among the rest: the least x with x = rank + #(touched slots ≤ x). */
                 double share = (at - touched) / (total - touched);
-                if (2 * free >= nodes - 1) {
+                if (2 * free >= available) {
                     uint64_t hash = mix(seed, (uint64_t)(row * draws + t));
-                    chosen = (int32_t)(share * (double)(nodes - 1));
-                    chosen -= chosen == nodes - 1; /* share may have been rounded up to 1 */
+                    chosen = (int32_t)(share * (double)available);
+                    chosen -= chosen == available; /* share may have been rounded up to 1 */
                     while (find(slots, used, chosen) >= 0) {
                         hash = mix(hash, 0);
-                        chosen = (int32_t)((double)(hash >> 11) * 0x1.0p-53 * (double)(nodes - 1));
+                        chosen = (int32_t)((double)(hash >> 11) * 0x1.0p-53 * (double)available);
                     }
                 } else {
                     int32_t rank = (int32_t)(share * (double)free);
@@ -67,6 +75,7 @@ EXPORT WIDE double graphshift_policy_draw(
                 }
                 log_prob += (double)(shared[row] - top[row]) - log_total;
             }
+            chosen += (int32_t)start;
             actions[row * draws + t] = chosen + (chosen >= row);
             place[row * draws + t] = entry;
         }
@@ -105,10 +114,10 @@ INLINE int32_t evicted(const float *logits, int32_t width, int32_t *hand, const 
    decay = 1 − lr · weight decay; rate = lr / (1 − β1^t), or lr for SGD; root = 1 / sqrt(1 − β2^t). `width` is at least `draws` + 1.
    place: as `policy_draw` gave it, or `known` is 0 and it is room for as many; gradient: room for `width`. Returns the
    number of entries of the longest row. */
-EXPORT WIDE int32_t graphshift_policy_learn(
-    int64_t nodes, int64_t draws, int64_t width, int32_t *count, int32_t *hand, int32_t *slot, float *entries,
-    float *shared, float *top, float *mass, const int32_t *actions, double reward, int32_t adam, float decay,
-    float rate, float root, int32_t known, int32_t *places, float *gradient
+EXPORT WIDE int32_t graphshift_policy_learn_within(
+    int64_t nodes, int64_t draws, int64_t width, const int32_t *begin, const int32_t *size, int32_t *count,
+    int32_t *hand, int32_t *slot, float *entries, float *shared, float *top, float *mass, const int32_t *actions,
+    double reward, int32_t adam, float decay, float rate, float root, int32_t known, int32_t *places, float *gradient
 ) {
     int32_t longest = 0;
     float *shared_logit = shared, *shared_first = shared + nodes, *shared_second = shared + 2 * nodes;
@@ -116,14 +125,15 @@ EXPORT WIDE int32_t graphshift_policy_learn(
         float *logits = entries + row * 3 * width, *m = logits + width, *v = m + width;
         int32_t *slots = slot + row * width, used = count[row];
         float peak = top[row];
-        int64_t free = nodes - 1 - used;
+        int64_t available = size_of(size, row, nodes) - 1, free = available - used, start = begin_of(begin, row);
+        if (available < 1) continue; /* alone: nothing was drawn */
         float single = free > 0 ? fast_exp(shared_logit[row] - peak) : 0.0f;
         double total = (double)mass[row] + (double)free * (double)single;
         /* Can a hand that looks for room meet an entry of this step? Where it cannot, it need not look. */
         int32_t *place = places + row * draws, met = 2 * draws > width || (used < width && used + draws > width);
         for (int64_t t = 0; t < draws; t++) {
             int32_t column = actions[row * draws + t];
-            if (!known) place[t] = find(slots, used, column - (column > row));
+            if (!known) place[t] = find(slots, used, column - (column > row) - (int32_t)start);
             met |= place[t] >= 0;
         }
         for (int64_t t = 0; t < draws; t++) { /* every action gets an entry, which starts as a copy of the shared one */
@@ -132,7 +142,7 @@ EXPORT WIDE int32_t graphshift_policy_learn(
                 at = actions[row * draws + u] == column ? place[u] : -1;
             if (at < 0) {
                 at = used < width ? used++ : evicted(logits, (int32_t)width, hand + row, place, met ? draws : 0);
-                slots[at] = column - (column > row);
+                slots[at] = column - (column > row) - (int32_t)start;
                 logits[at] = shared_logit[row];
                 m[at] = shared_first[row];
                 v[at] = shared_second[row];
@@ -156,7 +166,7 @@ EXPORT WIDE int32_t graphshift_policy_learn(
 #pragma omp simd
             for (int32_t i = 0; i < used; i++) logits[i] = decay * logits[i] - rate * gradient[i];
         }
-        float sum = 0.0f, largest = nodes - 1 > used ? shared_logit[row] : -INFINITY;
+        float sum = 0.0f, largest = available > used ? shared_logit[row] : -INFINITY;
 #pragma omp simd reduction(+ : sum) reduction(max : largest)
         for (int32_t i = 0; i < used; i++) {
             float apart = logits[i] - peak;

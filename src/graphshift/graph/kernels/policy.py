@@ -13,7 +13,7 @@ from torch import Tensor
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.randomness import counter_hash, unit_interval
 from graphshift.graph.kernels import native
-from graphshift.graph.kernels.checks import check_draws, check_finite, check_other_nodes
+from graphshift.graph.kernels.checks import Within, check_draws, check_finite, check_other_nodes, check_within
 
 LOGIT, FIRST, SECOND = 0, 1, 2
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8  # torch.optim.AdamW's defaults
@@ -25,7 +25,8 @@ _NEAR = 8.0  # how far the largest logit of a row may be from the number that is
 class PolicyTable:
     """The state of a policy over N nodes, with room for W entries in a row. :func:`policy_learn` changes it in place.
 
-    Columns are numbered without the diagonal: slot j of row n is column j + (j >= n).
+    Columns are numbered without the diagonal: slot j of row n is column j + (j >= n). With ``within`` they are those of
+    the node's own small graph alone, and slots count from its first node.
 
     Attributes:
         count: entries in use in each row; ``[N]``, int32.
@@ -35,6 +36,7 @@ class PolicyTable:
         shared: the same three numbers of all other slots of a row; ``[3, N]``.
         top: a number near the row's largest logit, so that nothing overflows; ``[N]``.
         mass: Σ exp(logit − top) over the row's entries; ``[N]``.
+        within: the nodes that each may be joined to; None for all. It does not change.
     """
 
     count: Tensor
@@ -44,16 +46,29 @@ class PolicyTable:
     shared: Tensor
     top: Tensor
     mass: Tensor
+    within: Within | None = None
 
     @property
-    def slots(self) -> int:
-        """The slots of a row, N − 1."""
-        return self.count.numel() - 1
+    def slots(self) -> Tensor:
+        """The slots of each row: N − 1, or as many as its graph has other nodes; ``[N]``, int32."""
+        if self.within is None:
+            return torch.full_like(self.count, self.count.numel() - 1)
+        return self.within.size - 1
+
+    @property
+    def arrays(self) -> dict[str, Tensor]:
+        """What changes, by name, in the order of the C functions."""
+        return {name: tensor for name, tensor in vars(self).items() if name != "within"}
+
+    @property
+    def ranges(self) -> tuple[Tensor | None, Tensor | None]:
+        """``within`` as the C functions take it."""
+        return self.within or (None, None)
 
     @property
     def is_native(self) -> bool:
         """Whether the C kernels can take it."""
-        return native.fits(self.entry, count=self.count.numel())
+        return native.fits(self.entry, *(self.within or ()), count=self.count.numel())
 
 
 def check_table(table: PolicyTable) -> None:
@@ -66,11 +81,12 @@ def check_table(table: PolicyTable) -> None:
         if tuple(tensor.shape) != shape or tensor.dtype != kind or not table.entry.is_floating_point():
             found = f"{tensor.dtype} of shape {list(tensor.shape)}"
             raise GraphshiftError(f"policy: `{name}` is {found}; expected {kind} of shape {list(shape)}.")
-    used = torch.arange(width) < table.count.unsqueeze(1)
+    check_within(table.within, nodes)
+    used, slots = torch.arange(width) < table.count.unsqueeze(1), table.slots
     right = {
-        "count": bool(((table.count >= 0) & (table.count <= min(width, max(table.slots, 0)))).all()),
+        "count": bool(((table.count >= 0) & (table.count <= slots.clamp(min=0, max=width))).all()),
         "hand": bool(((table.hand >= 0) & (table.hand < max(width, 1))).all()),
-        "slot": bool((torch.where(used, (table.slot >= 0) & (table.slot < table.slots), table.slot == -1)).all()),
+        "slot": bool(torch.where(used, (table.slot >= 0) & (table.slot < slots.unsqueeze(1)), table.slot == -1).all()),
         "entry": bool(torch.isfinite(table.entry).all(dim=1)[used].all()) and bool((table.entry[:, SECOND] >= 0).all()),
         "shared": bool(torch.isfinite(table.shared).all()) and bool((table.shared[SECOND] >= 0).all()),
         "top": bool(torch.isfinite(table.top).all()),
@@ -81,9 +97,10 @@ def check_table(table: PolicyTable) -> None:
         right["slot"] = not bool(((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any())  # each once
     if all(right.values()):
         logit = table.entry[:, LOGIT].masked_fill(~used, -math.inf)
-        largest = torch.where(table.count < table.slots, table.shared[LOGIT], -math.inf)
+        largest = torch.where(table.count < slots, table.shared[LOGIT], -math.inf)
         largest = torch.maximum(largest, logit.amax(dim=1)) if width else largest
-        right["top"] = not nodes or bool(((largest - table.top).abs() <= _NEAR + 1).all())
+        near = ((largest - table.top).abs() <= _NEAR + 1) | (slots < 1)
+        right["top"] = bool(near.all())
         right["mass"] = torch.allclose((logit - table.top.unsqueeze(1)).exp().sum(dim=1), table.mass, 0.01, 1e-6)
     if wrong := [name for name, fine in right.items() if not fine]:
         raise GraphshiftError(f"policy: `{wrong[0]}` holds numbers that no policy has; the file is damaged.")
@@ -111,8 +128,8 @@ def policy_draw(table: PolicyTable, draws: int, seed: int) -> tuple[Tensor, Tens
         return _draw_in_torch(table, draws, seed)
     nodes, width = table.slot.shape
     actions, place = (torch.empty(nodes, draws, dtype=torch.int32) for _ in range(2))
-    state = (table.count, table.slot, table.entry, table.shared, table.top, table.mass)
-    log_prob = native.call("policy_draw", nodes, draws, width, *state, seed, actions, place)
+    state = (*table.ranges, table.count, table.slot, table.entry, table.shared, table.top, table.mass)
+    log_prob = native.call("policy_draw_within", nodes, draws, width, *state, seed, actions, place)
     return actions, place, float(log_prob)
 
 
@@ -143,7 +160,7 @@ def policy_learn(table: PolicyTable, columns: Tensor, place: Tensor | None, step
     nodes, width = table.slot.shape
     check_draws(nodes, columns.shape[1])
     if place is None:  # else they were drawn just now
-        check_other_nodes(columns, nodes)
+        check_other_nodes(columns, nodes, table.within)
     if not table.is_native:
         _learn_in_torch(table, columns, *step)
         _check_alive(table)
@@ -151,28 +168,43 @@ def policy_learn(table: PolicyTable, columns: Tensor, place: Tensor | None, step
     actions = columns.to(torch.int32).contiguous()
     found = torch.empty_like(actions) if place is None else place
     gradient = torch.empty(max(width, 1), dtype=torch.float32)
-    given = (*vars(table).values(), actions, *step, place is not None, found, gradient)
-    longest = int(native.call("policy_learn", nodes, actions.shape[1], width, *given))
+    given = (*table.ranges, *table.arrays.values(), actions, *step, place is not None, found, gradient)
+    longest = int(native.call("policy_learn_within", nodes, actions.shape[1], width, *given))
     _check_alive(table)
     return longest
 
 
 def policy_log_prob(table: PolicyTable, columns: Tensor) -> float:
     """log p of the given draws, ``[N, draws]``: the sum over rows and draws."""
-    place = _find(table, _slots_of(columns))
+    place = _find(table, _slots_of(table, columns))
     logit = table.shared[LOGIT].unsqueeze(1).expand(place.shape)
     if table.slot.shape[1]:
         logit = torch.where(place >= 0, table.entry[:, LOGIT].gather(1, place.clamp(min=0)), logit)
     _, total = _masses(table)
-    return float(((logit - table.top.unsqueeze(1)).double() - total.log().unsqueeze(1)).sum())
+    return _log_prob(table, logit, total.unsqueeze(1))
+
+
+def _log_prob(table: PolicyTable, logit: Tensor, total: Tensor) -> float:
+    """The sum of the logarithms of exp(logit − top) / total; a node that is alone draws nothing."""
+    found = (logit - table.top.unsqueeze(1)).double() - total.log()
+    return float((found if table.within is None else found[~table.within.alone]).sum())
 
 
 def _rows(nodes: int) -> Tensor:
     return torch.arange(nodes).unsqueeze(1)
 
 
-def _slots_of(columns: Tensor) -> Tensor:
-    return columns - (columns > _rows(columns.shape[0])).to(columns.dtype)
+def _slots_of(table: PolicyTable, columns: Tensor) -> Tensor:
+    slots = columns - (columns > _rows(columns.shape[0])).to(columns.dtype)
+    return slots if table.within is None else slots - table.within.begin.unsqueeze(1)
+
+
+def _columns_of(table: PolicyTable, slots: Tensor) -> Tensor:
+    if table.within is None:
+        return (slots + (slots >= _rows(slots.shape[0]))).int()
+    places = slots + table.within.begin.unsqueeze(1)
+    columns = places + (places >= _rows(slots.shape[0]))
+    return torch.where(table.within.alone.unsqueeze(1), _rows(slots.shape[0]), columns).int()
 
 
 def _find(table: PolicyTable, slots: Tensor) -> Tensor:
@@ -192,14 +224,14 @@ def _masses(table: PolicyTable) -> tuple[Tensor, Tensor]:
 
 
 def _draw_in_torch(table: PolicyTable, draws: int, seed: int) -> tuple[Tensor, None, float]:
-    nodes, slots = table.count.numel(), table.slots
+    nodes, slots = table.count.numel(), table.slots.unsqueeze(1)
     bits = counter_hash(seed, torch.arange(nodes * draws)).view(nodes, draws)
     single, total = (t.unsqueeze(1) for t in _masses(table))
-    mass, free = table.mass.double().unsqueeze(1), (slots - table.count).unsqueeze(1)
+    mass, free = table.mass.double().unsqueeze(1), slots - table.count.unsqueeze(1)
     at = unit_interval(bits) * total
-    touched = ((at < mass) & (table.count.unsqueeze(1) > 0)) | (single == 0)
-    share = (at - mass) / (total - mass)
-    slot = torch.minimum((share * slots).long(), torch.tensor(slots - 1))
+    touched = ((at < mass) & (table.count.unsqueeze(1) > 0)) | (single == 0)  # of a node that is alone too
+    share = torch.where(touched, 0.0, (at - mass) / (total - mass))
+    slot = torch.minimum((share * slots).long(), slots - 1)
     # An untouched slot: drawn again while it has an entry, or, where most have one, by its rank among the rest:
     # the least x with x = rank + #(touched slots ≤ x).
     crowded = 2 * free < slots
@@ -209,7 +241,7 @@ def _draw_in_torch(table: PolicyTable, draws: int, seed: int) -> tuple[Tensor, N
         while (again := (table.slot[row] == slot[row, t].unsqueeze(1)).any(dim=1)).any():
             row, t = row[again], t[again]
             bits[row, t] = counter_hash(bits[row, t], torch.zeros(row.numel(), dtype=torch.int64))
-            slot[row, t] = (unit_interval(bits[row, t]) * slots).long()
+            slot[row, t] = (unit_interval(bits[row, t]) * slots[row, 0]).long()
     for row, t in (places.unbind(1) for places in (~touched & crowded).nonzero().split(part)):
         slot[row, t] = rank[row, t]
         while row.numel():
@@ -225,16 +257,18 @@ def _draw_in_torch(table: PolicyTable, draws: int, seed: int) -> tuple[Tensor, N
         place = torch.minimum(place, table.count.unsqueeze(1) - 1).clamp(min=0)
         slot = torch.where(touched, table.slot.gather(1, place).long(), slot)
         logit = torch.where(touched, table.entry[:, LOGIT].gather(1, place), logit)
-    log_prob = float(((logit - table.top.unsqueeze(1)).double() - total.log()).sum())
-    return (slot + (slot >= _rows(nodes))).int(), None, log_prob
+    return _columns_of(table, slot), None, _log_prob(table, logit, total)
 
 
 def _learn_in_torch(
     table: PolicyTable, columns: Tensor, reward: float, adam: bool, decay: float, rate: float, root: float
 ) -> None:
+    if table.within is not None and bool(table.within.alone.any()):
+        _learn_without_the_alone(table, columns, (reward, adam, decay, rate, root))
+        return
     single, total = _masses(table)  # of the policy that drew
     dtype = table.top.dtype
-    place = _touch(table, _slots_of(columns))
+    place = _touch(table, _slots_of(table, columns))
     pull = (reward * columns.shape[1] / total).to(dtype)
     # Optimisers minimise, so they are given the negative gradient.
     gradient = (table.entry[:, LOGIT] - table.top.unsqueeze(1)).exp() * pull.unsqueeze(1)
@@ -254,6 +288,25 @@ def _learn_in_torch(
         largest = torch.maximum(largest, logit.amax(dim=1))
     table.top.copy_(torch.where((largest - table.top).abs() < _NEAR, table.top, largest))
     table.mass.copy_((logit - table.top.unsqueeze(1)).exp().sum(dim=1))
+
+
+def _learn_without_the_alone(
+    table: PolicyTable, columns: Tensor, step: tuple[float, bool, float, float, float]
+) -> None:
+    """The step on the rows of nodes that have others; the rest drew nothing and stays as it is."""
+    assert table.within is not None
+    rows = (~table.within.alone).nonzero().squeeze(1)
+    parts = {name: tensor[:, rows] if name == "shared" else tensor[rows] for name, tensor in table.arrays.items()}
+    # Numbered among themselves, nodes keep their distance to the first of their graph.
+    moved = torch.arange(rows.numel(), dtype=torch.int32) - rows.int()
+    within = Within(table.within.begin[rows] + moved, table.within.size[rows])
+    part = PolicyTable(**parts, within=within)
+    _learn_in_torch(part, columns[rows] + moved.unsqueeze(1), *step)
+    for name, tensor in table.arrays.items():
+        if name == "shared":
+            tensor[:, rows] = parts[name]
+        else:
+            tensor[rows] = parts[name]
 
 
 def _touch(table: PolicyTable, slots: Tensor) -> Tensor:

@@ -271,6 +271,17 @@ EXPERIMENTS: dict[str, Experiment] = {
             other_backbone="sage",
         ),
         Experiment(
+            "planted-motif",
+            "planted-motif",
+            "gcn-unnormalised",
+            {"views": 3, "edits_per_node": 1, "beta": 1.0, "lr": 0.01},
+            common={"epochs": 80, "weight_decay": 1e-3, "hidden_channels": 32, "num_layers": 4},
+            settings=("graphs",),
+            seeds=1,
+            data_seeds=10,
+            method_trials=6,
+        ),
+        Experiment(
             "pubmed",
             "pubmed-temporal",
             "gcn",

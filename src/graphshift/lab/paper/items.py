@@ -196,6 +196,13 @@ _ITEMS = (
         experiments=tuple(f"citation-{pair}" for pair in ("ac", "ad", "ca", "cd", "da", "dc")),
         settings=("source", "target"),
     ),
+    Item(
+        "motif",
+        "Graphs with labels: ERM against EERM with every explorer, tuned alike",
+        experiments=("planted-motif",),
+        settings=("graphs",),
+        shows=("methods",),
+    ),
     Item("temporal", "PubMed-temporal: a temporal shift that is not in the paper", experiments=("pubmed",)),
 )
 

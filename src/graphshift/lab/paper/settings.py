@@ -29,6 +29,7 @@ SETTINGS: dict[str, str] = {
     "explorers": "random, the paper's, ones that learn faster, ones that follow the gradient; all else equal",
     "source": "ERM on the source alone, tuned",
     "target": "with an unlabelled target: self-training, and ERM, on the joint word space; nothing tuned",
+    "graphs": "graphs with labels: every explorer that there is, and ERM; learning rate, readout and beta tuned alike",
     "kinds": "every explorer that there is, and ERM; all else equal, nothing tuned",
 }
 
@@ -96,7 +97,7 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
 
 def _seeds(experiment: Experiment, setting: str) -> int:
     """Where many arms are compared, one seed for each draw of the data: draws differ more than seeds."""
-    many = setting in ("methods", "simple", "selections", "kinds") and experiment.data_seeds is not None
+    many = setting in ("methods", "simple", "selections", "kinds", "graphs") and experiment.data_seeds is not None
     return 1 if many else experiment.seeds
 
 
@@ -239,6 +240,25 @@ def _target(experiment: Experiment) -> _Made:
     return arms, {**experiment.options, "words": 256}, 0
 
 
+def _graphs(experiment: Experiment) -> _Made:
+    """ERM, and EERM with every explorer; the readout is tuned with the method, the edits are as few as can be.
+
+    One edit a node is about as many as a small graph has edges. So a further arm flips one pair a graph.
+    """
+    common = {**experiment.common, "edits_per_node": 1, "views": 3}
+    own = {name: paper_space({"method": "eerm"})[name] for name in ("beta", "explorer_lr")}
+    space: dict[str, dict[str, Any]] = {"erm": _GRAPH_SPACE, "eerm": {**_GRAPH_SPACE, **own}}
+    arms = crossed_arms(["erm", "eerm"], [experiment.backbone], _ALL_EXPLORERS, common=common, space=space)
+    few = next(arm for arm in arms if arm.settings.get("explorer") == "gradient")
+    settings = {**few.settings, "explorer_options": {"budget": _MOTIF_GRAPHS}}
+    arms.append(Arm(few.name.replace(",", ", one a graph,"), settings, few.space, few.baseline))
+    return arms, {**experiment.options, "graphs": _MOTIF_GRAPHS}, experiment.method_trials
+
+
+#: Of graphs with labels: what is tuned for ERM and EERM alike, and how many graphs an environment has.
+_GRAPH_SPACE: dict[str, tuple[Any, ...]] = {"lr": (0.001, 0.003, 0.01, 0.03), "readout": ("mean", "sum", "max")}
+_MOTIF_GRAPHS = 200
+
 #: In the table of all methods. ``reinforce`` is in ``fair``, where it does what ``random`` does.
 COMPARED = ("erm", "eerm", "irm", "vrex", "groupdro", "mixup", "coral", "dann", "srgnn")
 #: Beside it: what every one of them has to beat.
@@ -287,6 +307,7 @@ _MAKERS: dict[str, Callable[[Experiment], _Made]] = {
     "explorers": _explorers,
     "selections": _selections,
     "kinds": _kinds,
+    "graphs": _graphs,
     "wide": _wide,
     "source": _source,
     "target": _target,

@@ -16,7 +16,7 @@ from graphshift.core.html import html_table
 from graphshift.core.progress import progress_bar
 from graphshift.data.environment import Environment
 from graphshift.data.pieces import standing_for
-from graphshift.data.tasks import Task
+from graphshift.data.tasks import Task, refuse_graph_level
 from graphshift.shift.comparing.advice import advice_for, verdict_of
 from graphshift.shift.comparing.block import Block
 from graphshift.shift.comparing.edges import edges_block
@@ -178,6 +178,8 @@ def _environments(source: Any, target: Any) -> tuple[Environment, Environment]:
     first, second = (standing_for(_as(one, name, None)) for one, name in ((source, "source"), (target, "target")))
     if second.y is None and second.task != first.task:
         second = second.replace(task=first.task)
+    for e in (first, second):
+        refuse_graph_level(e.task, "comparing two graphs node by node")
     if first.num_features != second.num_features:
         raise GraphshiftError(
             f"compare_graphs: {first.name!r} has {first.num_features} columns and {second.name!r} has "
