@@ -82,6 +82,8 @@ def fit(
             result = fit_ensemble(request, folder, ensemble, **how)
     except Interrupted as error:
         raise Interrupted(f"{error} Go on with: graphshift fit --out {folder} --resume") from None
+    if not result:  # one of several workers, and not the first
+        return
     if json_:
         print(json.dumps(result, indent=2))
     else:

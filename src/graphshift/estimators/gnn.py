@@ -25,6 +25,7 @@ from graphshift.estimators.tuning import tunable, tuned
 from graphshift.training.batches import Batches, NodeBatches, PartBatches, full_batch, one_by_one, parse_fanout
 from graphshift.training.loop import Choice, Selection, TrainingResult, train
 from graphshift.training.method import Method
+from graphshift.training.parallel import SharedMethod, shared_batches, shared_run, shared_selection, team
 from graphshift.training.selection import adversarially_edited
 
 
@@ -196,6 +197,10 @@ class GNNEstimator(_FittedGNN, Estimator):
             batches = chosen.batches if asked.batches is full_batch else asked.batches
             how: dict[str, Any] = {"batches": batches, "callbacks": asked.callbacks, "run": asked.run}
             how["also"] = asked.also
+            if (own := team()).size > 1:
+                selection, method = shared_selection(selection, own), SharedMethod(method, own, chosen.seed)
+                how |= {"batches": shared_batches(batches, own), "run": shared_run(asked.run, own)}
+                how["also"] = {name: shared_selection(rule, own) for name, rule in asked.also.items()}
             result = train(method, training, selection, identity=identity, **stopping, **how)
         backbone.load_state_dict(result.best.weights)
         self.backbone_ = backbone.eval()

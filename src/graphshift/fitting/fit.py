@@ -31,6 +31,7 @@ from graphshift.fitting.memory.machine import available_bytes, give_back_freed, 
 from graphshift.fitting.notes import ConfigNote, ResultNote
 from graphshift.fitting.predictions import prediction_table, write_table
 from graphshift.training.loggers import opened_loggers
+from graphshift.training.parallel import team
 from graphshift.training.run import Run
 from graphshift.training.selection import SELECTIONS
 
@@ -151,6 +152,13 @@ def fit_in_folder(
     settings = make_estimator(request.given, data.defaults)
     target = _target(request, data, settings)
     give_back_freed()
+    own = team()
+    if own.size > 1 and memory_limit is not None:
+        raise GraphshiftError(f"memory limit: {own.size} workers take none; leave it out.")
+    if not own.leads:  # the first process checks, writes and scores
+        if own.told(None):
+            settings.fit(data, run=Run(folder))
+        return {}
     expected, note = estimate(data, settings), ""
     if memory_limit is not None:
         mode = request.given.get("low_memory", _recorded_mode(folder) if resume else None)
@@ -158,6 +166,7 @@ def fit_in_folder(
     config = config_of(request, settings)
     done, begun = check_folder(folder, config, force=force, resume=resume)
     if done is not None:
+        own.told(False)
         _tidy(Run(folder))
         return done
     if memory_limit is None:
@@ -180,6 +189,7 @@ def fit_in_folder(
         else:
             run_folder(folder).replace({"version": __version__, **config})
 
+    own.told(True)
     run = Run(folder, checkpoint_every, begin=begin)
     with run_folder(folder).locked(), opened_loggers(log, group=data.name, name=_log_name(folder)) as loggers:
         try:

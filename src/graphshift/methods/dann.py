@@ -73,6 +73,10 @@ class DANNMethod(GroupedMethod):
         self.discriminator = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, groups)).to(device)
         self.optimizer.add_param_group({"params": list(self.discriminator.parameters())})
 
+    def apart(self) -> str:
+        """Why it needs one process."""
+        return "DANN's discriminator is made at the first step, in every worker another"
+
     def state(self) -> dict[str, Tensor]:
         """The GNN, the optimiser, and the discriminator."""
         own = {} if self.discriminator is None else self.discriminator.state_dict()

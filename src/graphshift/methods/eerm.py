@@ -152,6 +152,19 @@ class EERMMethod(Method):
             self._met[home] = _Met(self._count, graph, row)
             self._count += 1
 
+    def apart(self) -> str:
+        """Explorers that learn, or go on from where they were, do so from what their own process has seen."""
+        for explorer in (explorer for row in self.explorers for explorer in row):
+            if explorer.learns or explorer.state().keys() != {"generator"}:
+                return f"explorer {type(explorer).__name__} keeps what it has learned, of its own batches alone"
+        return ""
+
+    def reseed(self, seed: int) -> None:
+        """Of the explorers."""
+        for m, row in enumerate(self.explorers):
+            for k, explorer in enumerate(row):
+                explorer.generator.manual_seed(derive_seed(seed, m, k))
+
     def _explored(self, environment: Environment) -> Graph:
         """What explorers edit. They work on the CPU, where their 64-bit keys are; views move to the backbone's."""
         return environment.graph.to(torch.device("cpu")).filled(self.hparams.new_edge_features)

@@ -49,6 +49,10 @@ class GroupDROMethod(GroupedMethod):
         self.log_weights = self.log_weights.index_copy(0, numbers, weights)
         return (weights.exp() * risks).sum(), {"worst_risk": float(risks.detach().max())}
 
+    def apart(self) -> str:
+        """Why it needs one process."""
+        return "GroupDRO keeps a weight for each group, which every worker would move on its own"
+
     def state(self) -> dict[str, Tensor]:
         """The GNN, its optimiser, and the groups' weights."""
         return super().state() | {"log_weights": self.log_weights}

@@ -143,6 +143,7 @@ def train(
                     break
                 progress = (epoch - 1) / max(epochs - 1, 1)
                 try:
+                    method.begin(epoch)
                     steps, seen = _steps(method, batches(environments, epoch), progress)
                 except _MISFITS as error:
                     if run is None or not rows or epoch > len(rows) + 1 or isinstance(error, GraphshiftError):
@@ -238,13 +239,15 @@ def _misfit(run: Run, error: Exception) -> GraphshiftError:
 
 def _steps(
     method: Method, batches: Iterable[Sequence[Environment]], progress: float
-) -> tuple[list[dict[str, float]], dict[str, int]]:
+) -> tuple[Sequence[dict[str, float]], dict[str, int]]:
     """The numbers of each step; and, where batches are pieces of graphs, how many there were and what they saw."""
-    steps, nodes, pieces = [], 0, False
+    steps: Sequence[dict[str, float]] = []
+    nodes, pieces = 0, False
     for batch in batches:
-        steps.append(method.step(batch, progress))
+        steps = [*steps, method.step(batch, progress)]
         nodes += sum(environment.counted.numel() for environment in batch)
         pieces = pieces or any(environment.whole is not None for environment in batch)
+    steps, nodes = method.end(steps, nodes)
     return steps, {"batches": len(steps), "nodes": nodes} if pieces else {}
 
 

@@ -59,6 +59,20 @@ class Method(ABC):
         finally:
             self.backbone.at_target = False
 
+    def begin(self, epoch: int) -> None:  # noqa: B027
+        """An epoch begins."""
+
+    def end(self, steps: Sequence[dict[str, float]], nodes: int) -> tuple[Sequence[dict[str, float]], int]:
+        """An epoch is over: the numbers of its steps, and how many counted nodes they saw."""
+        return steps, nodes
+
+    def apart(self) -> str:
+        """Why several processes that share the batches would learn different things; empty if they would not."""
+        return ""
+
+    def reseed(self, seed: int) -> None:  # noqa: B027
+        """Has what the method draws follow from a seed, beside torch's own random state."""
+
     @abstractmethod
     def step(self, environments: Sequence[Environment], progress: float) -> dict[str, float]:
         """One step of training on one batch.

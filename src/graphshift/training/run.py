@@ -72,8 +72,15 @@ class Run:
             raise GraphshiftError(f"{self.folder}: cannot be made: {error.strerror}.") from None
         if self.begin is not None:
             self.begin()
+        found = self.read()
+        # Epochs after the checkpoint will be run again: drop their lines.
+        lines = [] if found is None else self._lines()[: found[1]["epoch"]]
+        write_text(self.history, "".join(lines))  # at once: a kill while it is rewritten must not lose it
+        return found
+
+    def read(self) -> tuple[dict[str, Tensor], dict[str, Any], list[dict[str, Any]]] | None:
+        """The same, and nothing in the folder changes."""
         if not self.checkpoint.exists():
-            write_text(self.history, "")
             return None
         tensors, note = read_tensors(self.checkpoint)
         if not isinstance(note, dict) or "format" not in note:
@@ -94,8 +101,6 @@ class Run:
         if epochs != list(range(1, note["epoch"] + 1)):
             missing = f"does not hold the epochs 1 to {note['epoch']} of its checkpoint; start again."
             raise GraphshiftError(f"{self.history}: {missing}")
-        # Epochs after the checkpoint will be run again: drop their lines.
-        write_text(self.history, "".join(lines))  # at once: a kill while it is rewritten must not lose it
         return tensors, note, rows
 
     def mend(self) -> None:
