@@ -36,5 +36,8 @@ def test_an_answer_has_its_interval_and_a_large_error_is_refused() -> None:
     far = concluded(plain, METRICS["accuracy"], Coefficients(HALF.weights, HALF.error, 2.0, 0.05))
     assert far.expected is None
     assert "an error of 9 points is expected" in far.refused
-    assert concluded(plain, METRICS["accuracy"]).expected is not None
+    near = Estimate("accuracy", None, 0.0, 1.0, 0.8, {"doc": 0.75, "doc-both": 0.7, "explored": 0.72})
+    learned = concluded(near, METRICS["accuracy"])
+    assert learned.expected is not None
+    assert 0.7 <= learned.expected <= 0.75
     assert sum(LEARNED.weights.values()) == pytest.approx(1, abs=0.01)
