@@ -29,6 +29,7 @@ PAGES = tuple(
         "how-to/shift.md",
         "how-to/trust.md",
         "how-to/watch.md",
+        "how-to/choose.md",
         "theory.md",
     )
 )

@@ -8,13 +8,14 @@ from __future__ import annotations
 import copy
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.core.storage import write_text
 from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets import DATASETS, load
 from graphshift.estimators import Ensemble, Estimator, Predictor, make_estimator
@@ -61,8 +62,17 @@ class Case:
 _CITATION = [(a, b) for a in ("acm", "citation", "dblp") for b in ("acm", "citation", "dblp") if a != b]
 
 
-def cases(draws: int = 1) -> Iterator[Case]:
-    """All cases, a draw of every dataset before the next; those whose split is fixed and that cost much have one."""
+def cases(draws: int = 1, *, quick: bool = False) -> list[Case]:
+    """All cases, a draw of every dataset before the next; those whose split is fixed and that cost much have one.
+
+    Args:
+        draws: of the others.
+        quick: the two made datasets alone, small.
+    """
+    return list(_quick() if quick else _cases(draws))
+
+
+def _cases(draws: int) -> Iterator[Case]:
     for draw in range(draws):
         for name in ("planted-structure", "planted"):
             yield Case(name, name, {"nodes": 500, "seed": draw}, draw, 40)
@@ -80,10 +90,9 @@ def cases(draws: int = 1) -> Iterator[Case]:
 
 def run_choosing(
     ledger: Path,
+    wanted: Sequence[Case],
     data_dir: Path | None,
     *,
-    draws: int = 1,
-    quick: bool = False,
     force: bool = False,
     report: Callable[[dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]:
@@ -91,9 +100,8 @@ def run_choosing(
 
     Args:
         ledger: the file of JSON lines.
+        wanted: the cases.
         data_dir: where the raw files of datasets are; datasets that are not there are left out.
-        draws: of every dataset that is made from a seed, and of PubMed.
-        quick: the two made datasets alone, small.
         force: begin a new ledger.
         report: called with the number of cases done, as ``{"epoch": 3}``.
     """
@@ -101,7 +109,9 @@ def run_choosing(
     if force:
         ledger.unlink(missing_ok=True)
     known = {record["case"]: record for record in shown_choosing(ledger)} if ledger.is_file() else {}
-    wanted, found = list(_quick() if quick else cases(draws)), []
+    if ledger.is_file():  # without a last line that was torn
+        write_text(ledger, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in known.values()))
+    found = []
     for done, case in enumerate(wanted):
         if report is not None:
             report({"epoch": done})

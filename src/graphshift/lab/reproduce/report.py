@@ -10,6 +10,7 @@ from typing import Any
 from graphshift.core.storage import write_text
 from graphshift.datasets import load
 from graphshift.datasets.statistics import dataset_statistics
+from graphshift.lab.choosing.tables import choosing_tables
 from graphshift.lab.estimate.figure import draw_estimate
 from graphshift.lab.estimate.tables import estimate_tables
 from graphshift.lab.leaderboard.tables import dataset_tables, leaderboard_tables, rule_tables
@@ -127,6 +128,13 @@ def write_theory(item: Item, records: Mapping[str, Any], folder: Path) -> list[S
 def write_shift(item: Item, records: Sequence[Mapping[str, Any]], folder: Path) -> list[StudyTable]:
     """How well shifts are named, and how often where there is none."""
     tables = shift_tables(records)
+    _write(tables, folder / item.name)
+    return tables
+
+
+def write_choosing(item: Item, records: Sequence[Mapping[str, Any]], folder: Path) -> list[StudyTable]:
+    """What each rule chose, and how far behind the best that is."""
+    tables = choosing_tables(records)
     _write(tables, folder / item.name)
     return tables
 

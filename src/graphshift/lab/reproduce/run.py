@@ -13,6 +13,8 @@ from typing import Any
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.progress import progress_bar
 from graphshift.core.registry import expected_one_of
+from graphshift.lab.choosing.running import cases as choosing_cases
+from graphshift.lab.choosing.running import run_choosing, shown_choosing
 from graphshift.lab.estimate.cases import cases as estimate_cases
 from graphshift.lab.estimate.running import run_estimate, shown_estimate
 from graphshift.lab.estimate.running import wanted as estimate_wanted
@@ -115,7 +117,7 @@ def list_items(data_dir: Path | None) -> None:
 
 
 def _run(item: Item, request: Request, chosen: list[str] | None) -> list[StudyTable]:
-    if request.show and not item.experiments and item.name not in ("theory", "shift", "trust", "estimate"):
+    if request.show and not item.experiments and item.name not in ("theory", "shift", "trust", "estimate", "choosing"):
         return _shown(item, request)
     if item.data:
         tables = _data(item, request)
@@ -127,6 +129,8 @@ def _run(item: Item, request: Request, chosen: list[str] | None) -> list[StudyTa
         tables = _trust(item, request)
     elif item.name == "estimate":
         tables = _estimate(item, request)
+    elif item.name == "choosing":
+        tables = _choosing(item, request)
     elif not item.experiments:
         tables = report.write_toy(item, request.folder, quick=request.quick)
     else:
@@ -232,6 +236,19 @@ def _shift(item: Item, request: Request) -> list[StudyTable]:
         size = {"draws": draws, "halvings": halvings}
         records = run_shift(file, request.data_dir, **size, force=request.force, report=told)
     return report.write_shift(item, records, request.folder)
+
+
+def _choosing(item: Item, request: Request) -> list[StudyTable]:
+    file = request.folder / item.name / "results.jsonl"
+    if request.show:
+        if not file.is_file():
+            _note(f"{item.name}: not in {request.folder}; run it without --show.")
+            return []
+        return report.write_choosing(item, shown_choosing(file), request.folder)
+    wanted = choosing_cases(request.data_seeds or 1, quick=request.quick)
+    with _resumable(), progress_bar("choosing", len(wanted), unit="cases") as told:
+        records = run_choosing(file, wanted, request.data_dir, force=request.force, report=told)
+    return report.write_choosing(item, records, request.folder)
 
 
 def _trust(item: Item, request: Request) -> list[StudyTable]:
