@@ -35,7 +35,7 @@ def test_ratios_solve_the_constrained_least_squares() -> None:
     both = {"bounds": [(0, None)] * 4, "constraints": {"type": "eq", "fun": lambda w: w @ source - 1}}
     best = minimize(loss, np.ones(4), method="SLSQP", options={"ftol": 1e-14, "maxiter": 500}, **both)
     found = ratios(joint, target, strength)
-    assert found @ source == pytest.approx(1)
+    assert found @ source == pytest.approx(1, abs=1e-12)
     np.testing.assert_allclose(found, best.x, atol=1e-4)
     np.testing.assert_allclose(ratios(joint, target, 1e6), 1, atol=1e-4)
 
