@@ -37,6 +37,7 @@ class TaskNote(BaseModel, extra="forbid", frozen=True, strict=True):
     num_classes: int = Field(ge=0)
     metric: str = ""
     two_logits: bool = False
+    level: Literal["node"] = "node"  # partitions are of nodes
 
 
 class ArrayNote(BaseModel, extra="forbid", frozen=True):
