@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 import torch
 
+import graphshift as gs
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.datasets import DATASETS, Entry
 from graphshift.datasets.planted import planted
 from graphshift.graph.graph import Graph
-from graphshift.studies import Arm, Record, Study, Summary, job_runner, run_study
+from graphshift.studies import Arm, Plan, Record, Study, Summary, job_runner, run_study
 from graphshift.studies.folder import differences, plan_json, study_folder
 from graphshift.studies.jobs import Schedule
 from graphshift.studies.resolved import load_data, resolve
@@ -333,3 +334,18 @@ def test_impossible_numbers_of_workers_are_refused() -> None:
     for options in ({"workers": -1}, {"threads": 0}, {"workers": 10**9}, {"threads": 10**9}):
         with pytest.raises(GraphshiftError, match="expected 0 to 1024, and 1 to 1024"):
             run_study(plan(), **options)
+
+
+def test_the_rule_target_shares_a_training_and_is_marked() -> None:
+    """It takes the tests without their labels; what it looked at stands beside it."""
+    data = gs.load("planted", nodes=60, environments=4)
+    arm = Arm("ERM", {"method": "erm", "epochs": 3})
+    study = run_study(Plan(data, [arm], [0], selections=("val", "target")), workers=0)
+    (record,) = study.records
+    assert record.ok
+    assert set(record.selections) == {"val", "target"}
+    alone = gs.ERM(epochs=3, selection="target").fit(data, target="tests")
+    assert record.selections["target"].epoch == alone.best_epoch_
+    assert {one.rule: one.note for one in study.summary.selections}["target"] == "looked at the unlabelled target"
+    without = run_study(Plan(replace(data, tests=()), [arm], [0], selections=("val", "target")), workers=0)
+    assert any(one.what == "rule target" for one in without.summary.skipped)

@@ -146,9 +146,11 @@ def _fitted(job: Job, data: ShiftDataset, callbacks: Sequence[Callback] = ()) ->
 
 
 def _fit(model: Estimator, job: Job, data: ShiftDataset, callbacks: Sequence[Callback]) -> Estimator:
-    """All settings are decided, so the dataset's defaults are not asked."""
-    sees = model.uses_target or any(SELECTIONS[rule].uses_target for rule in job.rules)
-    target = data.target if sees and data.target else None
+    """All settings are decided, so the dataset's defaults are not asked. Without a target the rule takes the tests."""
+    chooses = any(SELECTIONS[rule].uses_target for rule in job.rules)
+    target: Any = data.target if (model.uses_target or chooses) and data.target else None
+    if target is None and chooses and not model.uses_target:
+        target = "tests"
     return model.fit(data.train, data.val, data.tests, target=target, also=job.rules[1:], callbacks=callbacks)
 
 

@@ -125,8 +125,13 @@ def _possible_rules(plan: Plan, data: ShiftDataset, skipped: dict[str, str]) -> 
     """The plan's rules as far as the data have what they look at; held-out training nodes are always there."""
     found = []
     for rule in plan.selections:
-        if rule in ("val", "explored") and not data.val:
+        looks = SELECTIONS[rule].uses_target
+        if (rule in ("val", "explored") or looks) and not data.val:
             skipped[f"rule {rule}"] = "there are no validation environments"
+        elif looks and not (data.target or data.tests):
+            skipped[f"rule {rule}"] = "there is no unlabelled target, and there are no tests to take without labels"
+        elif looks and not data.task.is_classification:
+            skipped[f"rule {rule}"] = "without labels the score of predicted values cannot be estimated"
         elif SELECTIONS[rule].uses_tests and not data.tests:
             skipped[f"rule {rule}"] = "there are no test environments"
         else:

@@ -19,7 +19,7 @@ from graphshift.studies.remarks import notes_on
 from graphshift.studies.resolved import ResolvedPlan
 from graphshift.studies.statistics import Difference, Spread, compare, share_a_pair, spread
 from graphshift.studies.tuning import by_setting
-from graphshift.training.selection import SELECTIONS
+from graphshift.training.selection import LOOKED, SELECTIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +207,7 @@ def make_summary(schedule: Schedule, records: Records, sessions: Sequence[dict[s
         seeds=list(plan.seeds),
         data_seeds=list(plan.data_seeds) if plan.data_seeds else None,
         tuning_seeds=sorted({t.seed for trials in schedule.trials.values() for t in trials}),
-        selections=[Rule(rule=name, allowed=ok, note=None if ok else NOT_ALLOWED) for name, ok in rules],
+        selections=[Rule(rule=name, allowed=ok, note=_note(name)) for name, ok in rules],
         counts=_counts(own),
         arms=arms,
         limits=limits,
@@ -219,6 +219,12 @@ def make_summary(schedule: Schedule, records: Records, sessions: Sequence[dict[s
         skipped=skipped,
         notes=notes_on(plan, arms, own),
     )
+
+
+def _note(rule: str) -> str | None:
+    """What must be said beside a rule: that it looked at the tests, or at the unlabelled target."""
+    one = SELECTIONS[rule]
+    return NOT_ALLOWED if one.uses_tests else LOOKED if one.uses_target else None
 
 
 def _unfit(plan: ResolvedPlan, arms: Sequence[ArmSummary]) -> dict[str, str]:
