@@ -106,6 +106,7 @@ def test_every_setting_has_an_option(graphshift: Any, tmp_path: Path) -> None:
         "layers": 3,
         "dropout": 0.1,
         "backbone-option": "heads=2",
+        "readout": "max",
         "epochs": 1,
         "lr": 0.2,
         "weight-decay": 0.3,

@@ -16,7 +16,7 @@ from graphshift.backbones import Backbone
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.hparams import hparam
 from graphshift.data.environment import Environment
-from graphshift.data.tasks import Task
+from graphshift.data.tasks import Task, refuse_graph_level
 from graphshift.estimators.base import METHODS
 from graphshift.estimators.target import TargetEstimator
 from graphshift.graph.graph import Graph
@@ -201,5 +201,6 @@ class PairAlign(TargetEstimator):
 
     def check_task(self, task: Task) -> None:
         """Values have no pairs of classes."""
+        refuse_graph_level(task, "method pair-align, which weighs edges between classes of nodes,")
         if not task.is_classification:
             raise GraphshiftError("method pair-align weighs pairs of classes, and the task is regression.")
