@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,31 +15,25 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.hparams import hparam, hparams_of, refuse_renamed
-from graphshift.core.html import html_curve, html_details, html_table
 from graphshift.core.registry import REGISTRIES, Registry
-from graphshift.core.storage import write_json, write_tensors
 from graphshift.data.dataset import ShiftDataset
-from graphshift.data.environment import Environment, as_environments, check_together
+from graphshift.data.environment import Environment, as_environments
 from graphshift.data.remarks import label_remarks, mention
 from graphshift.data.tasks import Task
-from graphshift.datasets.tables.preparation import save_preparation
 from graphshift.estimators.adaptation import TUNING, Calibration, parts_of
+from graphshift.estimators.asked import Asked, fitting_defaults, named_target, roles_of, shared_rule
 from graphshift.estimators.checking import checked
-from graphshift.estimators.explored import save_explored
-from graphshift.estimators.held_out import save_held_out
-from graphshift.estimators.learning import learn_from
+from graphshift.estimators.learning import class_shares, learn_from
 from graphshift.estimators.predictor import Graphs, Predictor
+from graphshift.estimators.saving import save_estimator
+from graphshift.estimators.shown import estimator_html
 from graphshift.training.batches import Batches, full_batch
 from graphshift.training.callbacks import Callback, ProgressBar
 from graphshift.training.loop import Choice, Selection, TrainingResult
 from graphshift.training.run import Run
-from graphshift.training.selection import SELECTIONS, Roles
-
-#: Of the files that an estimator is saved in; a newer one is refused.
-FORMAT = 2
+from graphshift.training.selection import SELECTIONS
 
 
 def _named(name: str, estimator: type[Estimator], *, label: str) -> type[Estimator]:
@@ -77,18 +70,6 @@ class _Fitted:
     own_backbone: ClassVar[str | None]
     _given: set[str]
     _checked_values: dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """How a fit is to be done, beside its settings and its data."""
-
-    also: Mapping[str, Selection]  #: further rules by name
-    run: Run | None
-    batches: Batches
-    callbacks: Sequence[Callback]
-    calibrating: Sequence[Environment]  #: labelled graphs, not trained on, that say how sure the model may be
-    target: Sequence[Environment] = ()  #: graphs without labels that training may see
 
 
 @dataclass(eq=False, repr=False)
@@ -231,7 +212,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         chosen = self.resolved(defaults)
         target = chosen.wanted_target(target)
         if isinstance(target, str):
-            target = _named_target(target, tests)
+            target = named_target(target, tests)
         if not any(SELECTIONS.find(name).uses_tests for name in (chosen.selection, *also)):
             tests = ()
         device = chosen._training_device()
@@ -240,14 +221,14 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
                 f"torch's default dtype is {torch.get_default_dtype()}; graphshift computes in float32: call "
                 "torch.set_default_dtype(torch.float32) first."
             )
-        roles = _roles(train, val, tests, target or (), chosen.seed)
+        roles = roles_of(train, val, tests, target or (), chosen.seed)
         seen = chosen.trained_with(roles.target)
         if own and roles.target and not seen and not any(SELECTIONS[n].uses_target for n in (chosen.selection, *also)):
             able = ", ".join(name for name, method in METHODS.items() if method.uses_target)
             raise GraphshiftError(f"fit: method {self.method} does not train with the target; {able} can.")
         remarks = label_remarks(roles.train, roles.val, facts.get("class_names"))
         mention([*remarks, *chosen._edge_remarks(roles.train)], where="fit")
-        others = {name: _shared_rule(name).prepare(roles, device)[1] for name in also}
+        others = {name: shared_rule(name).prepare(roles, device)[1] for name in also}
         training, selection = SELECTIONS[chosen.selection].prepare(roles, device)
         bars = [ProgressBar(self.label)] if progress else []
         # Held-out nodes of the training graphs are what `id_val` may look at; validation graphs are not.
@@ -277,7 +258,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         self.target_ = [e.name for e in asked.target]
         self.settings_, self.best_epoch_, self.best_score_ = chosen.settings(), result.best.epoch, result.best.score
         self.history_, self.seconds_, self.also_ = result.history, result.seconds, result.also
-        self.prior_ = _shares(training, self.task_)
+        self.prior_ = class_shares(training, self.task_)
         self.calibrate(asked.calibrating)
         return result
 
@@ -384,44 +365,10 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
             folder: made if need be; one that holds a model is left alone unless ``overwrite``.
             overwrite: replace the model that is there.
         """
-        check_is_fitted(self, "task_")
-        folder = Path(folder)
-        refuse_occupied(folder, overwrite=overwrite)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "ensemble.json").unlink(missing_ok=True)  # which would be read instead
-        except OSError as error:
-            raise GraphshiftError(f"{folder}: cannot be made: {error.strerror}.") from None
-        write_tensors(folder / "weights.safetensors", self.arrays())
-        note = {"format": FORMAT, "graphshift": __version__, "settings": self.settings_, **self._note()}
-        note |= {"task": dataclasses.asdict(self.task_), "features": self.n_features_in_}
-        note |= {"edge_features": self.n_edge_features_} if self.n_edge_features_ else {}
-        note |= {"target": list(self.target_)} if self.target_ else {}
-        note |= {"best_epoch": self.best_epoch_, "best_score": self.best_score_, "seconds": self.seconds_}
-        calibrations = {mode: found.to_json() for mode, found in self.calibrations_.items()}
-        confidences = {mode: found.to_json() for mode, found in self.confidences_.items()}
-        note |= {"prior": self.prior_.tolist(), "calibrations": calibrations, "confidences": confidences}
-        write_json(folder / "model.json", note)
-        save_held_out(folder, self.held_out_)
-        save_explored(folder, self.explored_)
-        save_preparation(folder, self.preparation_, overwrite=overwrite)
+        save_estimator(self, folder, overwrite=overwrite)
 
     def _html_repr(self) -> str:
-        """For Jupyter: what was chosen, the course of training, every setting."""
-        fitted = hasattr(self, "task_")
-        settings = self.settings_ if fitted else self.settings()
-        given = {name: value for name, value in settings.items() if name == "method" or name in self._given}
-        title = f"{self.label}: {'fitted' if fitted else 'not fitted'}"
-        shown, rows = "", list(given.items())
-        if fitted:
-            score = "" if self.best_score_ is None else f", score {self.best_score_:.4g}"
-            epoch = f"epoch {self.best_epoch_} by {settings['selection']}{score}; " if self.uses_backbone else ""
-            kept = f"{epoch}{self.seconds_:.1f} s; {self.n_features_in_:,} features; {self.task_.kind}"
-            shown = html_curve([row["loss"] for row in self.history_], "loss")
-            shown += html_curve([row["val"] for row in self.history_ if "val" in row], "validation")
-            title += f" ({kept})"
-        every = html_details("every setting", html_table("", ["setting", "value"], list(settings.items())))
-        return html_table(title, ["setting", "value"], rows) + shown + every
+        return estimator_html(self)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "task_")
@@ -465,64 +412,3 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
             warnings.warn(message, GraphshiftWarning, stacklevel=4)
             return output
         return self.task_.output_of(adapted)
-
-
-def fitting_defaults(
-    estimator: type[Estimator], defaults: Mapping[str, Any], given: Mapping[str, Any], where: str = ""
-) -> dict[str, Any]:
-    """A dataset's defaults as far as they fit a method, and what was given, which counts more.
-
-    Defaults of one backbone or method alone are under ``"by_backbone"`` and ``"by_method"``.
-    """
-    about = hparams_of(estimator)
-    usual = about["backbone"].default if "backbone" in about else None
-    if estimator.own_backbone is not None:
-        defaults = {name: value for name, value in defaults.items() if name not in ("backbone", "backbone_options")}
-    backbone = given.get("backbone", defaults.get("backbone", usual)) if estimator.uses_backbone else None
-    by_backbone = defaults.get("by_backbone", {}).get(backbone, {}) if isinstance(backbone, str) else {}
-    flat = {**defaults, **by_backbone, **defaults.get("by_method", {}).get(estimator.method, {})}
-    fitting = {name: value for name, value in flat.items() if name in about} | dict(given)
-    return estimator.completed(fitting, defaults, where)
-
-
-def refuse_occupied(folder: Path, *, overwrite: bool) -> None:
-    """A model or an ensemble that is there stays, unless it is to be overwritten."""
-    for name, what in (("model.json", "a model"), ("ensemble.json", "an ensemble")):
-        if (folder / name).exists() and not overwrite:
-            raise GraphshiftError(f"{folder}: holds {what} already; choose another folder or pass overwrite=True.")
-
-
-def _named_target(name: str, tests: Graphs) -> Graphs:
-    if name != "tests":
-        raise GraphshiftError(f"target is {name!r}; expected graphs, or 'tests' for the tests without their labels.")
-    if not (found := as_environments(tests)):
-        raise GraphshiftError("target is 'tests', and there are no test environments.")
-    return found
-
-
-def _roles(train: Graphs, val: Graphs, tests: Graphs, target: Graphs, seed: int) -> Roles:
-    training = as_environments(train, name="train")
-    if not training:
-        raise GraphshiftError("train: there is no training environment; at least one is needed.")
-    task = training[0].task
-    validation, testing = as_environments(val, task, "val"), as_environments(tests, task, "test")
-    unlabelled = [e.unlabelled() for e in as_environments(target, task, "target", labelled=False)]
-    names = {e.name for e in testing}  # the tests may be the target
-    check_together(training, [*validation, *testing], [e for e in unlabelled if e.name not in names], where="fit")
-    return Roles(training, validation, testing, seed, unlabelled)
-
-
-def _shared_rule(name: str) -> Any:
-    rule = SELECTIONS.find(name, where="also: ")
-    if not rule.shares_training:
-        able = ", ".join(repr(one.name) for one in SELECTIONS.values() if one.shares_training)
-        raise GraphshiftError(f"also is {name!r}; expected one of {able}, which leave training as it is.")
-    return rule
-
-
-def _shares(environments: Sequence[Environment], task: Task) -> Tensor:
-    """The shares of the classes among the nodes that count."""
-    if not task.is_classification:
-        return torch.empty(0, dtype=torch.float64)
-    labels = torch.cat([e.y[e.counted].cpu() for e in environments if e.y is not None])
-    return torch.bincount(labels, minlength=task.num_classes).double() / labels.numel()

@@ -18,7 +18,8 @@ from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.randomness import isolated
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
-from graphshift.estimators.base import Asked, Estimator
+from graphshift.estimators.asked import Asked
+from graphshift.estimators.base import Estimator
 from graphshift.training.batches import full_batch
 from graphshift.training.callbacks import History
 from graphshift.training.loop import Choice, Selection, TrainingResult

@@ -12,12 +12,13 @@ from graphshift.core.html import html_table
 from graphshift.core.storage import write_json
 from graphshift.data.environment import Environment, as_environments
 from graphshift.datasets.tables.preparation import save_preparation
-from graphshift.estimators.base import FORMAT, Estimator, refuse_occupied
+from graphshift.estimators.base import Estimator
 from graphshift.estimators.confidence import Confidence
 from graphshift.estimators.explored import save_explored
 from graphshift.estimators.held_out import save_held_out
 from graphshift.estimators.learning import learn_from
 from graphshift.estimators.predictor import Graphs, Predictor
+from graphshift.estimators.saving import FORMAT, refuse_occupied
 
 
 class Ensemble(Predictor):

@@ -20,7 +20,8 @@ from graphshift.core.randomness import isolated
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task, refuse_graph_level
 from graphshift.estimators.adaptation import TUNING, parts_of
-from graphshift.estimators.base import Asked, Estimator
+from graphshift.estimators.asked import Asked
+from graphshift.estimators.base import Estimator
 from graphshift.estimators.tuning import tunable, tuned
 from graphshift.training.batches import Batches, NodeBatches, PartBatches, full_batch, one_by_one, parse_fanout
 from graphshift.training.loop import Choice, Selection, TrainingResult, train

@@ -11,6 +11,7 @@ from torch import Tensor
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
 from graphshift.data.pieces import standing_for
+from graphshift.data.tasks import Task
 from graphshift.estimators.adaptation import Calibration, calibrated_to, parts_of
 from graphshift.estimators.confidence import Confidence, confidence_of
 from graphshift.estimators.held_out import HeldOut, Signals
@@ -79,3 +80,11 @@ def learn_from(model: Predictor, environments: Sequence[Environment], modes: Seq
         signals = [Signals.of(e, h, o, task, confidence) for e, (h, o, _) in zip(environments, shown, strict=True)]
         found.held_out[mode] = HeldOut.of(environments, signals, task)
     return found
+
+
+def class_shares(environments: Sequence[Environment], task: Task) -> Tensor:
+    """The shares of the classes among the nodes that count."""
+    if not task.is_classification:
+        return torch.empty(0, dtype=torch.float64)
+    labels = torch.cat([e.y[e.counted].cpu() for e in environments if e.y is not None])
+    return torch.bincount(labels, minlength=task.num_classes).double() / labels.numel()

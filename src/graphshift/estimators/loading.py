@@ -13,13 +13,14 @@ from graphshift.core.storage import read_json, read_shapes, read_tensors
 from graphshift.data.tasks import Task
 from graphshift.datasets.tables.preparation import load_preparation
 from graphshift.estimators.adaptation import Calibration
-from graphshift.estimators.base import FORMAT, Estimator
+from graphshift.estimators.base import Estimator
 from graphshift.estimators.confidence import Confidence
 from graphshift.estimators.ensemble import Ensemble
 from graphshift.estimators.explored import load_explored
 from graphshift.estimators.gnn import GNNEstimator
 from graphshift.estimators.held_out import load_held_out
 from graphshift.estimators.notes import EnsembleNote, ModelNote
+from graphshift.estimators.saving import FORMAT
 from graphshift.estimators.settings import recorded_estimator
 
 

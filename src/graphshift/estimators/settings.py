@@ -6,7 +6,8 @@ from typing import Any
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.hparams import RENAMED, hparams_of, refuse_renamed
 from graphshift.core.registry import expected_one_of
-from graphshift.estimators.base import DEFAULT_METHOD, METHODS, Estimator, fitting_defaults
+from graphshift.estimators.asked import fitting_defaults
+from graphshift.estimators.base import DEFAULT_METHOD, METHODS, Estimator
 from graphshift.estimators.gnn import GNNEstimator
 
 

@@ -17,7 +17,8 @@ from graphshift.core.hparams import hparam, hparams_of
 from graphshift.core.randomness import derive_seed
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
-from graphshift.estimators.base import METHODS, Asked, Estimator
+from graphshift.estimators.asked import Asked
+from graphshift.estimators.base import METHODS, Estimator
 from graphshift.estimators.confidence import Confidence
 from graphshift.estimators.direct import AsMethod
 from graphshift.estimators.gnn import GNNEstimator
