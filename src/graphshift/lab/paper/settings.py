@@ -225,9 +225,11 @@ _SELF_TRAINING: dict[str, Any] = {
     "backbone": "a2gnn",
     "backbone_options": {"source_hops": 5, "hops": 10},
     "hidden_channels": 128,
+    "num_layers": 2,
     "dropout": 0.5,
     "epochs": 100,
     "lr": 0.01,
+    "weight_decay": 1e-3,
     "rounds": 2,
     "share": 0.6,
 }
@@ -235,7 +237,7 @@ _SELF_TRAINING: dict[str, Any] = {
 
 def _target(experiment: Experiment) -> _Made:
     """Nothing is tuned: without a validation graph from the target, a search would choose by the source."""
-    plain = {"method": "erm", "backbone": experiment.backbone, **experiment.common, "epochs": 100}
+    plain = {"method": "erm", "backbone": experiment.backbone, **experiment.common, "lr": 0.01, "epochs": 100}
     arms = [Arm(f"ERM, {experiment.backbone}", plain), Arm("Self-training, a2gnn", _SELF_TRAINING)]
     return arms, {**experiment.options, "words": 256}, 0
 
