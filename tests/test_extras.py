@@ -102,7 +102,7 @@ def test_the_extras_are_those_of_the_package() -> None:
     extras = project["optional-dependencies"]
     assert extras.keys() == {*EXTRAS.values(), "all"}
     for package, extra in EXTRAS.items():
-        assert package in [re.split("[>=]", wanted)[0].removesuffix("-skinny") for wanted in extras[extra]]
+        assert package in [re.split(r"[\[>=]", wanted)[0].removesuffix("-skinny") for wanted in extras[extra]]
         assert not any(wanted.startswith(package) for wanted in project["dependencies"])
     (everything,) = extras["all"]
     assert everything == f"graphshift[{','.join(name for name in extras if name != 'all')}]"

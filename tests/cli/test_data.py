@@ -90,7 +90,7 @@ def test_list(run: Run, tmp_path: Path) -> None:
     plain, found = run("list", "--data-dir", tmp_path), run("list", "--data-dir", tmp_path, "--json")
     assert plain.status == found.status == 0
     rows = {row["dataset"]: row for row in found.json["datasets"]}
-    assert set(rows) == set(DATASETS) - {"own"}
+    assert set(rows) == set(DATASETS) - {"own", "partition"}
     assert found.json["data_dir"] == str(tmp_path)
     assert (rows["twitch"]["files"], rows["twitch"]["present"], rows["planted"]["files"]) == (21, 0, 0)
     assert all(name in plain.out for name in rows)

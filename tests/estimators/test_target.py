@@ -154,4 +154,4 @@ def test_the_command_trains_with_the_tests_and_says_so(graphshift: Any, tmp_path
     answer = graphshift(*fit, "--target", "none", "--resume")
     assert (answer.status, "target" in answer.err) == (2, True)
     answer = graphshift("fit", "planted", "--method", "erm", "--target", "tests")
-    assert (answer.status, "--target needs --method" in answer.err) == (2, True)
+    assert (answer.status, "does not look at it" in answer.err) == (2, True)

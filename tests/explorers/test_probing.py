@@ -23,7 +23,7 @@ from graphshift.graph.graph import Graph
 from graphshift.graph.kernels import native
 from small import environments
 
-PROBED = ("gcn", "gcn-unnormalised", "sage", "gcnii", "gprgnn", "sgc")
+PROBED = ("gcn", "gcn-unnormalised", "sage", "gcnii", "gprgnn", "sgc", "canet")
 Risk = Callable[[Graph], Tensor]
 
 
@@ -172,7 +172,7 @@ def test_what_cannot_be_followed_says_so(name: str) -> None:
 
 
 def test_every_backbone_is_tried_here() -> None:
-    assert {*PROBED, "gat", "gine", "mlp"} == set(BACKBONES)
+    assert {*PROBED, "gat", "gine", "mlp", "a2gnn"} == set(BACKBONES)  # A2GNN trains without hops by default
 
 
 def test_probing_touches_no_gradient_and_no_statistics() -> None:

@@ -122,7 +122,8 @@ def test_a_method_learns_is_cloned_saved_and_loaded(name: str, tmp_path: Path) -
     from sklearn.base import clone
 
     data = gs.load("planted", nodes=100)
-    model = clone(METHODS[name](epochs=30, hidden_channels=8, lr=0.02, seed=1)).fit(data.train, val=data.val)
+    model = clone(METHODS[name](epochs=30, hidden_channels=8, lr=0.02, seed=1))
+    model.fit(data.train, val=data.val, target=data.tests if model.needs_target else ())
     assert model.score(data.train[0]) > data.train[0].majority + 0.1
     model.save(tmp_path / "model")
     again = gs.load_model(tmp_path / "model")

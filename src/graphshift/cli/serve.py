@@ -77,6 +77,7 @@ def serve(
         how: dict[str, Any] = {"log_level": "warning", "server_header": False, "limit_concurrency": 4 * waiting + 64}
         config = uvicorn.Config(app, **how, timeout_graceful_shutdown=int(timeout) + 1)
         uvicorn.Server(config).run(sockets=[listening])
+        print("stopped.")  # where the caller ignores Ctrl-C, uvicorn ends without raising it again
     except KeyboardInterrupt:
         print("stopped.")
     finally:

@@ -85,7 +85,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
     Attributes:
         uses_backbone: whether the method trains a GNN; without one it has no epochs either.
         own_backbone: the one backbone that it is written for, if it is.
-        uses_target: whether its training can see unlabelled graphs (``estimators.target``).
+        uses_target: whether its training can see unlabelled graphs (``estimators.target``); needs_target: must.
         target_: the names of those that it saw.
         task_: what it predicts.
         settings_: every hyper-parameter of the fit by name, the dataset's defaults included.
@@ -104,6 +104,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
     uses_backbone: ClassVar[bool] = False
     own_backbone: ClassVar[str | None] = None
     uses_target: ClassVar[bool] = False
+    needs_target: ClassVar[bool] = False
 
     _: KW_ONLY
     selection: str = hparam("val", registry="selection", help="rule that chooses the epoch")
