@@ -111,7 +111,7 @@ def concluded(plain: Estimate, metric: Metric, learned: Coefficients = LEARNED) 
     Args:
         plain: with all estimates.
         metric: of them.
-        learned: what they are worth.
+        learned: their weights.
     """
     found = combine(plain.by, plain.held_out, learned)
     low, high = metric.bounds or (-np.inf, np.inf)

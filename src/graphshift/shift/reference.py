@@ -59,7 +59,7 @@ class Reference:
         """Shares of the target's edges by class of both ends, as far as can be told; None if not at all.
 
         The classifier's confusion on the target is estimated too: by as much as its own belief in its predictions
-        falls (as DoC does for the score). What is found without labels on the labelled graph is held against the
+        falls (as DoC does for the score). What is found without labels on the labelled graph is compared with the
         truth there, and the difference is added.
 
         Args:

@@ -51,7 +51,7 @@ class Snapshot(Entry):
         effect: of each block.
         expected, low, high: the expected score and its interval; None where it was refused or not estimated.
         refused: why there is no expected score.
-        held_out: the score on held-out nodes that it is held against.
+        held_out: the score on held-out nodes that it is compared with.
         metric: of the scores.
         level, drop: of the alarm rule.
         score: the true score where labels are known and were asked for; it decides nothing.

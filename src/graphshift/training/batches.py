@@ -4,6 +4,7 @@
 pieces of environments (:mod:`graphshift.data.pieces`): then ``whole`` says of what.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -29,7 +30,7 @@ def one_by_one(environments: Sequence[Environment], epoch: int) -> Iterable[Sequ
     return [[environment] for environment in environments]
 
 
-class Pieces:
+class Pieces(ABC):
     """Batches of pieces. In each epoch every node that counts is in one of them; ``seed`` and epoch say in which.
 
     With several training environments a batch has a piece of each, or (``each``) of one.
@@ -38,13 +39,13 @@ class Pieces:
     seed: int
     each: bool
 
+    @abstractmethod
     def units(self, environment: Environment) -> tuple[NDArray[np.int64], int]:
         """What is dealt out, in increasing order, and how many of them make a piece."""
-        raise NotImplementedError
 
+    @abstractmethod
     def piece(self, environment: Environment, units: NDArray[np.int64], generator: np.random.Generator) -> Environment:
         """The piece with some of the units."""
-        raise NotImplementedError
 
     def steps(self, environments: Sequence[Environment], epoch: int) -> list[list[tuple[int, NDArray[np.int64]]]]:
         """The units of each step of an epoch, by the environment's number."""

@@ -104,7 +104,7 @@ def _by_explored_validation(roles: Roles) -> Split:
 
 @SELECTIONS.register(
     "target",
-    help="best score that is expected on the unlabelled target, held against validation",
+    help="best score that is expected on the unlabelled target, compared with validation",
     score=target_score,
     uses_target=True,
 )

@@ -22,7 +22,7 @@ def target_score(method: Method, environments: Sequence[Environment], epoch: int
     """The mean over the unlabelled graphs of what the present model is expected to score there.
 
     Of each it is the median of DoC and both forms of ATC (of DoC alone, where the metric is not a share of right
-    nodes), held against the validation nodes. See :func:`believed` for estimates above the validation score.
+    nodes), compared with the validation nodes. See :func:`believed` for estimates above the validation score.
 
     Args:
         method: that is trained.

@@ -28,7 +28,7 @@ def test_a_ledger_is_continued_and_shown(tmp_path: Path, monkeypatch: pytest.Mon
     alarms, named = shift_tables(first)
     assert alarms.rows[-1][1] == "0"
     assert named.rows[2][:3] == ["labels", "strong (0.5)", "1"]
-    ledger.write_text("{")
+    ledger.write_text("{\n")
     with pytest.raises(GraphshiftError, match="cannot be read"):
         running.shown_shift(ledger)
 

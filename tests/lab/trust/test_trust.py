@@ -25,7 +25,7 @@ def test_a_ledger_is_continued_and_shown(tmp_path: Path, monkeypatch: pytest.Mon
     assert running.run_trust(ledger, wanted[:1]) == first
     assert json.loads(ledger.read_text()) == first[0]
     assert [len(table.rows) for table in trust_tables(first)] == [8, 2, 1, 1]
-    ledger.write_text("{")
+    ledger.write_text("{\n")
     with pytest.raises(GraphshiftError, match="cannot be read"):
         running.shown_trust(ledger)
 

@@ -30,7 +30,7 @@ def are_codes(values: NDArray[np.float64], labels: NDArray[Any], *, classes: boo
     """Whether whole numbers go with the labels as names do, not as quantities do.
 
     A quantity has a curve: people of 41 are like those of 40 and 42. Codes have none. So numbers are codes if the mean
-    labels of the values deviate from a curve beyond chance, and explain at least as much beside it as the curve does.
+    labels of the values deviate significantly from a curve, and explain at least as much beside it as the curve does.
 
     Args:
         values: of the training nodes, NaN where missing.

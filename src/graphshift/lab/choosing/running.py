@@ -6,7 +6,6 @@ One JSON line for each case, so that a run can be stopped and continued.
 from __future__ import annotations
 
 import copy
-import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,11 +13,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.core.storage import write_text
+from graphshift.core.errors import GraphshiftWarning
 from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets import DATASETS, load
 from graphshift.estimators import Ensemble, Estimator, Predictor, make_estimator
+from graphshift.lab.ledger import records_of, run_cases
 from graphshift.lab.paper.reproducing import absent
 from graphshift.shift.estimating import estimate_score
 
@@ -105,35 +104,16 @@ def run_choosing(
         force: begin a new ledger.
         report: called with the number of cases done, as ``{"epoch": 3}``.
     """
-    ledger.parent.mkdir(parents=True, exist_ok=True)
-    if force:
-        ledger.unlink(missing_ok=True)
-    known = {record["case"]: record for record in shown_choosing(ledger)} if ledger.is_file() else {}
-    if ledger.is_file():  # without a last line that was torn
-        write_text(ledger, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in known.values()))
-    found = []
-    for done, case in enumerate(wanted):
-        if report is not None:
-            report({"epoch": done})
-        if case.key not in known:
-            if absent(case.dataset, data_dir):
-                continue
-            known[case.key] = measured(case, data_dir)
-            with open(ledger, "a", encoding="utf-8") as stream:
-                stream.write(json.dumps(known[case.key], ensure_ascii=False) + "\n")
-        found.append(known[case.key])
-    return found
+
+    def measure(case: Case) -> dict[str, Any] | None:
+        return None if absent(case.dataset, data_dir) else measured(case, data_dir)
+
+    return run_cases(ledger, "choosing", wanted, measure, force=force, report=report)
 
 
 def shown_choosing(ledger: Path) -> list[dict[str, Any]]:
-    """The records of a ledger; a last line that was torn by a stop is left aside."""
-    try:
-        lines = ledger.read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines if line.endswith("}")]
-    except (OSError, ValueError) as error:
-        raise GraphshiftError(
-            f"{ledger}: cannot be read ({error}); remove it and run `reproduce choosing` again."
-        ) from None
+    """The records of a ledger."""
+    return records_of(ledger, "choosing")
 
 
 def _quick() -> Iterator[Case]:

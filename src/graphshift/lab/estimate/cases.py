@@ -1,4 +1,4 @@
-"""The datasets and models on which estimates are held against the truth."""
+"""The datasets and models on which estimates are compared with the truth."""
 
 from __future__ import annotations
 

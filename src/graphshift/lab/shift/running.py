@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.environment import Environment
+from graphshift.lab.ledger import records_of, run_cases
 from graphshift.lab.shift.halves import halves, real_graphs
 from graphshift.lab.shift.planting import NAMES, STRENGTHS, made_pair
 from graphshift.shift.comparing.compare import compare_graphs
@@ -74,33 +74,13 @@ def run_shift(
         force: begin a new ledger.
         report: called with the number of comparisons done, as ``{"epoch": 3}``.
     """
-    ledger.parent.mkdir(parents=True, exist_ok=True)
-    if force:
-        ledger.unlink(missing_ok=True)
-    known = {record["case"]: record for record in shown_shift(ledger)} if ledger.is_file() else {}
-    found = []
-    for done, case in enumerate(cases(data_dir, draws=draws, halvings=halvings)):
-        if report is not None:
-            report({"epoch": done})
-        if case.key not in known:
-            record = _measured(case)
-            if record is None:
-                continue
-            known[case.key] = record
-            with open(ledger, "a", encoding="utf-8") as stream:
-                stream.write(json.dumps(record, ensure_ascii=False) + "\n")
-        found.append(known[case.key])
-    return found
+    wanted = cases(data_dir, draws=draws, halvings=halvings)
+    return run_cases(ledger, "shift", wanted, _measured, force=force, report=report)
 
 
 def shown_shift(ledger: Path) -> list[dict[str, Any]]:
     """The records of a ledger."""
-    try:
-        return [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError) as error:
-        raise GraphshiftError(
-            f"{ledger}: cannot be read ({error}); remove it and run `reproduce shift` again."
-        ) from None
+    return records_of(ledger, "shift")
 
 
 def _measured(case: Case) -> dict[str, Any] | None:

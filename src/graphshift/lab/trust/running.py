@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from graphshift.data.metrics import METRICS
 from graphshift.datasets import load
 from graphshift.estimators.answering import aurc
 from graphshift.estimators.sets import PredictionSets
+from graphshift.lab.ledger import records_of, run_cases
 from graphshift.methods.erm import ERM
 from graphshift.shift.auditing.audit import audit
 from graphshift.shift.auditing.flipping import flip_edges, random_flip
@@ -90,33 +91,13 @@ def run_trust(
         force: begin a new ledger.
         report: called with the number of cases done, as ``{"epoch": 3}``.
     """
-    ledger.parent.mkdir(parents=True, exist_ok=True)
-    if force:
-        ledger.unlink(missing_ok=True)
-    known = {record["case"]: record for record in shown_trust(ledger)} if ledger.is_file() else {}
-    found = []
-    for done, case in enumerate(wanted):
-        if report is not None:
-            report({"epoch": done})
-        if case.key not in known:
-            record = _measured(case, epochs, flipped)
-            if record is None:
-                continue
-            known[case.key] = record
-            with open(ledger, "a", encoding="utf-8") as stream:
-                stream.write(json.dumps(record, ensure_ascii=False) + "\n")
-        found.append(known[case.key])
-    return found
+    measure = partial(_measured, epochs=epochs, flipped=flipped)
+    return run_cases(ledger, "trust", wanted, measure, force=force, report=report)
 
 
 def shown_trust(ledger: Path) -> list[dict[str, Any]]:
     """The records of a ledger."""
-    try:
-        return [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError) as error:
-        raise GraphshiftError(
-            f"{ledger}: cannot be read ({error}); remove it and run `reproduce trust` again."
-        ) from None
+    return records_of(ledger, "trust")
 
 
 def _measured(case: Case, epochs: int, flipped: int) -> dict[str, Any] | None:
