@@ -14,7 +14,7 @@ import graphshift as gs
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.metrics import METRICS
 from graphshift.estimators import base, make_estimator
-from graphshift.estimators.base import _roles as roles_of
+from graphshift.estimators.asked import roles_of
 from graphshift.fitting import fit as fitting
 from graphshift.fitting.ensemble import fit_ensemble
 from graphshift.fitting.fit import FitRequest, fit_in_folder, result_of, run_folder
@@ -56,7 +56,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("selection", ["val", "oracle"])
 def test_tests_are_handed_over_to_oracle_alone(selection: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr(base, "_roles", lambda *roles: seen.append(roles) or roles_of(*roles))
+    monkeypatch.setattr(base, "roles_of", lambda *roles: seen.append(roles) or roles_of(*roles))
     data = gs.load("planted", nodes=60)
     gs.ERM(selection=selection, **TINY).fit(data)
     train, val, tests, *_ = seen[0]
