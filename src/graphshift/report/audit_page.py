@@ -114,7 +114,8 @@ def flips_table(found: Audit, kind: str) -> StudyTable:
         [str(one.node), found.class_names[one.before], found.class_names[one.after], _edit(found, kind, one)]
         for one in sorted(found.flips[kind], key=lambda one: one.size)
     ]
-    note = f"Of {found.unflipped[kind]} more nodes no small edit was found."
+    left = found.unflipped[kind]
+    note = f"For {left} more node{'s' if left > 1 else ''} no small edit was found." if left else ""
     what = "its edges to these nodes are added or removed" if kind == "edges" else "these columns are set to their mean"
     return StudyTable(f"{kind}: {what}", ["node", "before", "after", "edit"], rows, note)
 
