@@ -135,8 +135,9 @@ def _change(parts: Path, folder: str, rng: random.Random) -> None:
         name = rng.choice(sorted(arrays))
         array = arrays[name]
         if rng.random() < 0.25 or not array.size:
-            others = [array[:0], array[:-1], np.concatenate([array, array]), array[None], array.astype(np.float64)]
-            others += [array.astype(np.int64), array.astype(">i8"), array[::-1]] if array.dtype.kind in "iufb" else []
+            others = [array[:0], array[:-1], np.concatenate([array, array]), array[None], array[::-1]]
+            if array.dtype.kind in "iufb":
+                others += [array.astype(kind) for kind in (np.float64, np.int64, ">i8")]
             arrays[name] = rng.choice(others)
             if rng.random() < 0.2:
                 del arrays[name]

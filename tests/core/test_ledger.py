@@ -67,6 +67,7 @@ def test_damage_in_the_middle_is_told_and_left(path: Path, line: bytes, field: s
         ('"epoch": 1', '"epoch": null', "selections.val.epoch"),
         ('"tests": {"T1": 0.5}', '"tests": {"T1": "high"}', "selections.val.tests.T1"),
         ('"status": "ok"', '"status": "perhaps"', "status"),
+        ('"metric": "accuracy"', '"metric": "agcuracy"', "metric"),
     ],
 )
 def test_a_field_of_another_type_is_named_and_no_whole_line_is_dropped(

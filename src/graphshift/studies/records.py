@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from graphshift.core.stored import Entry, adapter
 from graphshift.data.metrics import METRICS
@@ -55,6 +55,12 @@ class Selected(Scores):
     ensemble: EnsembleScores | None = None  #: of the run's model and others that differ in their seed
 
 
+def _known(metric: str | None) -> str | None:
+    if metric is not None and metric not in METRICS:
+        raise ValueError(f"there is no metric {metric!r} here; is its plug-in missing?")
+    return metric
+
+
 @dataclass(frozen=True, kw_only=True)
 class Record(Entry):
     """One fit: a ``"trial"`` of tuning, a final ``"run"``, an in-domain ``"limit"`` on one test environment, or one
@@ -76,7 +82,7 @@ class Record(Entry):
     settings: dict[str, Any]  #: all of them
     status: Literal["ok", "failed"]
     reason: str | None = None  #: why it failed
-    metric: str | None = None  #: of the dataset; None if the fit failed
+    metric: Annotated[str | None, AfterValidator(_known)] = None  #: of the dataset; None if the fit failed
     selections: dict[str, Selected]  #: by selection rule what it chose; empty if the fit failed
     majority: dict[str, float] = field(default_factory=dict)  #: the share of the largest class in each test environment
     seconds: float | None = None  #: that training took

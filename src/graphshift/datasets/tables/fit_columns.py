@@ -204,6 +204,7 @@ def _said(fitted: Sequence[_Fitted], wishes: Wishes) -> Iterator[str]:
     asked = wishes.special | (set(wishes.scale) if isinstance(wishes.scale, Mapping) else set())
     auto = [f for f in fitted if isinstance(f, FittedNumber) and f.name not in asked and f.how != "flag"]
     plain = isinstance(wishes.scale, Mapping) or wishes.scale == "auto"
+    gone = [f for f in auto if f.none is not None]
     kinds = {
         "of 0/1 as they are": [f.name for f in auto if f.zero_one and plain],
         "of mostly zeros as they are": [f.name for f in auto if f.instead and f.how == "none" and plain],
@@ -218,5 +219,6 @@ def _said(fitted: Sequence[_Fitted], wishes: Wishes) -> Iterator[str]:
         ],
     }
     said = [f"{listed(names)} {kind}" for kind, names in kinds.items() if names]
+    said += [f"{f.none:g} in column {f.name!r} as missing, since it is far from all others" for f in gone]
     if said:
         yield f"took {'; '.join(said)}. The options scale, categorical, dates and multi_hot change this."

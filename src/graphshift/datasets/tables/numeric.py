@@ -16,6 +16,7 @@ from graphshift.datasets.tables.kinds import Constant
 
 _KNOTS = 101  # of the training ranks of a column with many values
 _SKEWED = 2.0  # numbers with a skewness above this are taken as logarithms
+_FEWEST_EQUAL = 5  # that a value must have to be a word for "missing": one number alone far away may be true
 
 
 class Numbers(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
@@ -31,6 +32,7 @@ class Numbers(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
             taken off. With ``"none"`` the mean is what a missing value becomes; without it, 0.
         knots, places: for ``"rank"``: values of each column and their ranks in (0, 1), to be interpolated.
         flags: which of the columns (by number) have a second feature that is 1 where the value is missing.
+        none: a number that means "missing" in these columns, as 0 does among years; None if there is no such number.
         dates: None for numbers. Otherwise the columns hold dates in this format (empty: as in 2024-05-31), and their
             numbers are years since 2000-01-01.
     """
@@ -43,6 +45,7 @@ class Numbers(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     knots: tuple[tuple[float, ...], ...] = ()
     places: tuple[tuple[float, ...], ...] = ()
     flags: tuple[int, ...] = ()
+    none: float | None = None
     dates: str | None = None
 
     @model_validator(mode="after")
@@ -87,6 +90,7 @@ class FittedNumber(NamedTuple):
     knots: tuple[float, ...] = ()
     places: tuple[float, ...] = ()
     flag: bool = False
+    none: float | None = None
     dates: str | None = None
     zero_one: bool = False
     instead: FittedNumber | None = None  # the treatment if the table is no bag of words
@@ -121,6 +125,10 @@ def _fit(
     flag = len(known) < len(values)
     if not len(known):
         return Constant(name, None)
+    if wanted == "auto" and dates is None and (none := _means_missing(known)) is not None:
+        rest = _fit(nodes, name, np.where(values == none, np.nan, values), "auto", None)
+        assert isinstance(rest, FittedNumber)  # the rest is not constant
+        return rest._replace(none=none, instead=rest.instead and rest.instead._replace(none=none))
     unscaled = wanted in ("log", "rank", "rank here", "auto rank here")  # numbers of any size can be ranked
     mean, scale = (0.0, 1.0) if unscaled else _moments(nodes, name, known)
     # Rounding leaves a constant column such as 0.1 a tiny deviation, so constancy is decided by the values.
@@ -157,7 +165,8 @@ def _fit(
 
 def blocks(fitted: Sequence[FittedNumber]) -> Iterator[Numbers]:
     """Puts neighbouring columns that are treated alike together."""
-    for (how, dates, centred), run in groupby(fitted, key=lambda f: (f.how, f.dates, bool(f.mean or f.scale))):
+    alike = groupby(fitted, key=lambda f: (f.how, f.none, f.dates, bool(f.mean or f.scale)))
+    for (how, none, dates, centred), run in alike:
         found = list(run)
         use_mean, use_scale = centred and how in ("none", "standard", "log"), centred and how in ("standard", "log")
         yield Numbers(
@@ -168,6 +177,7 @@ def blocks(fitted: Sequence[FittedNumber]) -> Iterator[Numbers]:
             knots=tuple(f.knots for f in found) if how == "rank" else (),
             places=tuple(f.places for f in found) if how == "rank" else (),
             flags=tuple(i for i, f in enumerate(found) if f.flag),
+            none=none,
             dates=dates,
         )
 
@@ -186,6 +196,24 @@ def _moments(nodes: Table, name: str, known: NDArray[np.float64]) -> tuple[float
             "Take their logarithm or another unit."
         )
     return mean, scale
+
+
+def _means_missing(known: NDArray[np.float64]) -> float | None:
+    """The number that stands for "missing", such as 0 among years or 9999 among ages; None if none does.
+
+    It is the least or the largest one, several rows have it, and it is farther from the rest than the rest is wide.
+    """
+    low, high = known.min(), known.max()
+    for end in (low, high):
+        rest = known[known != end]
+        if not len(rest) or len(known) - len(rest) < _FEWEST_EQUAL:
+            continue
+        first, last = (rest.min(), high) if end == low else (low, rest.max())
+        with np.errstate(over="ignore"):
+            gap, width = abs((first if end == low else last) - end), last - first
+        if 0 < width < gap and len(rest) > 0.1 * len(known):  # of mostly zeros the zeros are true
+            return float(end)
+    return None
 
 
 def _is_skewed(known: NDArray[np.float64], mean: float, scale: float) -> bool:

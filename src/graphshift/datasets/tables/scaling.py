@@ -64,7 +64,7 @@ def _read(
     """The columns ``[columns, rows]`` and where they are missing; a cell that does not fit is missing and counted."""
     if is_plain(nodes.frame.dtypes[names[0]]) and spec.dates is None:
         values = as_array(nodes, names, rows)
-        if values.dtype.kind != "f":
+        if values.dtype.kind != "f" and spec.none is None:
             return values, None
         bad = np.isinf(values)
         values = np.where(bad, np.nan, values) if bad.any() else values
@@ -78,6 +78,8 @@ def _read(
                 "value); the training table had them there."
             )
         values, bad = found[None], wrong[None]
+    if spec.none is not None:
+        values = np.where(values == spec.none, np.nan, values)
     missing = np.isnan(values)
     if findings is not None and missing.any():
         _tell(spec, names, missing, bad, findings)
