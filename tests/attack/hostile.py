@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from attack import made, stored
+from attack import made, raw, stored
 from attack.child import command, run
 
 #: Written into JSON as they stand.
@@ -400,6 +400,8 @@ def cases(base: Path, seed: int, size: float) -> Iterator[Case]:
     yield from stored.held_out_cases(base, rng, max(int(60 * size), 1))
     yield from stored.partition_cases(base, rng, max(int(90 * size), 1))
     yield from stored.request_cases(base, rng, max(int(60 * size), 1), damaged)
+    yield from raw.feature_cases(base, rng, max(int(30 * size), 1), damaged, uses()["my.toml"])
+    yield from raw.dataset_cases(base, rng, max(int(40 * size), 1), damaged)
     yield from text_cases(base)
     yield from place_cases(base)
     yield from table_cases(base, rng, max(int(20 * size), 1))

@@ -47,7 +47,7 @@ def _make(base: Path) -> Path:
     """Imports everything that is slow, once, and makes the files that are attacked."""
     import torch
 
-    from attack import made
+    from attack import made, raw
     from attack.child import command, run
 
     torch.set_num_threads(1)
@@ -55,6 +55,7 @@ def _make(base: Path) -> Path:
     base.mkdir(parents=True)
     ensemble = ("fit", "planted", "-o", "nodes=60", "--method", "erm", "--ensemble", 2, *made.SMALL)
     for work in (
+        lambda: raw.make(base),
         lambda: made.make_tables(base),  # pyarrow's threads, once started here, would not survive the forks
         command("fit", base / "my.toml", *made.SMALL, "--out", base / "run"),
         command(*ensemble, "--out", base / "ensemble"),

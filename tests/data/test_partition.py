@@ -230,9 +230,18 @@ def put(value: float, at: int = 0) -> Any:
     return change
 
 
+def wrapped(array: np.ndarray) -> np.ndarray:
+    """Pointers that leave the array and come back, though the differences of neighbours, which wrap, never fall."""
+    limits = np.iinfo(array.dtype)
+    array[1:4] = [limits.max, limits.min, -1]
+    assert (np.diff(array) >= 0).all()
+    return array
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
+        ("rowptr", wrapped, "rowptr does not go up"),
         ("col", put(200), "name rows or classes that do not exist"),
         ("col", put(-1), "name rows or classes that do not exist"),
         ("col", lambda a: a[::-1].copy(), "out of order"),

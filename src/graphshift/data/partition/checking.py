@@ -129,8 +129,9 @@ def check_whole(one: EnvironmentNote, arrays: Arrays, where: str) -> None:
         if name not in arrays:
             continue
         pointer, entries = arrays[name], len(arrays[of])
-        steps = range(0, len(pointer) - 1, _ENTRIES)
-        grows = all(bool((np.diff(pointer[at : at + _ENTRIES + 1]) >= 0).all()) for at in steps)
+        ends = [(at, min(at + _ENTRIES, len(pointer) - 1)) for at in range(0, len(pointer) - 1, _ENTRIES)]
+        # Compared, not subtracted: differences wrap around.
+        grows = all(bool((pointer[at + 1 : to + 1] >= pointer[at:to]).all()) for at, to in ends)
         if int(pointer[0]) != 0 or int(pointer[-1]) != entries or not grows:
             raise GraphshiftError(f"{where}: {name} does not go up from 0 to {entries:,}, the length of {of}; damaged.")
     if "x_col" in arrays and len(arrays["x_col"]) != len(arrays["x_value"]):

@@ -61,8 +61,9 @@ def checked_csr(where: str, data: np.ndarray, indices: np.ndarray, indptr: np.nd
                 f"{where}: `{name}` is {part.dtype} of shape {list(part.shape)}; expected a row of "
                 f"{'numbers' if name == 'data' else 'integers'}. The file is damaged or a different file."
             )
-    indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)  # unsigned differences are never negative
-    if indptr.size != rows + 1 or indptr[0] != 0 or indptr[-1] != indices.size or bool((np.diff(indptr) < 0).any()):
+    indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
+    falls = bool((indptr[1:] < indptr[:-1]).any())  # not by differences, which wrap around
+    if indptr.size != rows + 1 or indptr[0] != 0 or indptr[-1] != indices.size or falls:
         raise GraphshiftError(
             f"{where}: `indptr` ({indptr.size} entries, from {indptr[:1].tolist()} to {indptr[-1:].tolist()}) does not "
             f"describe {rows} rows of {indices.size} entries. The file is damaged or a different file."

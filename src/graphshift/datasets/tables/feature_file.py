@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
-import scipy.io
 import scipy.sparse
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, model_validator
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.parsing import check_regular
+from graphshift.datasets.reading.sparse_file import read_sparse
 from graphshift.datasets.tables.files import plain_text, shown
 
 
@@ -75,49 +75,27 @@ def read_matrix(path: Path, ids_path: Path | None, ids: pd.Index, nodes_where: s
         ids: of the nodes.
         nodes_where: the node table, for messages.
     """
-    matrix = _read(path)
-    if not np.isfinite(matrix.data).all():
-        raise GraphshiftError(f"{path}: {int((~np.isfinite(matrix.data)).sum())} values are NaN or infinite.")
-    if ids_path is not None:
-        return scipy.sparse.csc_array(matrix[_order(ids_path, matrix.shape[0], ids, nodes_where)])
-    if matrix.shape[0] != len(ids):
-        raise GraphshiftError(
-            f"{path}: the matrix has {matrix.shape[0]} rows and {nodes_where} has {len(ids)}; expected one for each "
-            "node in the same order. If the order differs, give a file with the id of each row as feature_ids."
-        )
-    return matrix.tocsc()
-
-
-def _read(path: Path) -> scipy.sparse.csr_array:
     if path.suffix not in (".npz", ".mtx") and path.suffixes[-2:] != [".mtx", ".gz"]:
         raise GraphshiftError(f"{path}: expected a file that ends in .npz (SciPy's save_npz), .mtx or .mtx.gz.")
-    if not path.is_file():
+    if not path.exists():
         raise GraphshiftError(f"{path}: there is no such file, which has the features (option feature_file).")
-    try:
-        found: Any = scipy.sparse.load_npz(path) if path.suffix == ".npz" else scipy.io.mmread(path)
-        matrix = scipy.sparse.csr_array(found)
-        matrix.check_format(full_check=True)
-        if matrix.dtype.kind not in "biuf":
-            raise ValueError(f"its values are {matrix.dtype}")
-    except (ValueError, KeyError, OSError, EOFError, TypeError, IndexError, zipfile.BadZipFile) as error:
-        text = " ".join(str(error).split())[:200]
-        raise GraphshiftError(f"{path}: this is not a whole sparse matrix of numbers ({text}).") from None
-    matrix = matrix.astype(np.float32)
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    if not matrix.shape[1]:
-        raise GraphshiftError(f"{path}: the matrix has no column.")
-    return matrix
+    if ids_path is None:
+        return read_sparse(path, len(ids), nodes_where).tocsc()
+    lines = _lines(ids_path)
+    matrix = read_sparse(path, len(lines), str(ids_path))
+    return scipy.sparse.csc_array(matrix[_order(ids_path, lines, ids, nodes_where)])
 
 
-def _order(path: Path, rows: int, ids: pd.Index, nodes_where: str) -> NDArray[np.int64]:
-    """The row of each node."""
+def _lines(path: Path) -> list[str]:
+    check_regular(path)
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        return path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise GraphshiftError(f"{path}: cannot be read as text: {error}.") from None
-    if len(lines) != rows:
-        raise GraphshiftError(f"{path}: {len(lines)} lines for {rows} rows of the matrix; expected an id for each row.")
+
+
+def _order(path: Path, lines: list[str], ids: pd.Index, nodes_where: str) -> NDArray[np.int64]:
+    """The row of each node."""
     index = pd.Index(lines)
     if index.has_duplicates:
         raise GraphshiftError(f"{path}: id {shown(index[index.duplicated()][0])} stands twice; each row needs its own.")
