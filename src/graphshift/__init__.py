@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.methods.coral import CORAL
     from graphshift.methods.correct_smooth import CorrectSmooth
     from graphshift.methods.dann import DANN
+    from graphshift.methods.dgi import DGI
     from graphshift.methods.eerm import EERM
     from graphshift.methods.erm import ERM
     from graphshift.methods.forest import Forest
@@ -45,6 +46,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.methods.risks import eerm_objective, variance
     from graphshift.methods.self_training import SelfTraining
     from graphshift.methods.srgnn import SRGNN
+    from graphshift.methods.tar import TAR
     from graphshift.methods.vrex import VREx
     from graphshift.report.pictures import figure
     from graphshift.report.study_api import compare, recommend

@@ -270,7 +270,9 @@ def test_batch_norms_of_a_module_of_ones_own_are_adapted_with_the_prior() -> Non
 
 @pytest.mark.parametrize("wrong", ["", "mean", "norm+", "norm+norm", "prior,norm"])
 def test_other_names_are_refused(wrong: str, model: gs.Estimator) -> None:
-    with pytest.raises(GraphshiftError, match=r"adapt is .*expected norm, prior, tent, hops, or norm\+prior"):
+    with pytest.raises(
+        GraphshiftError, match=r"adapt is .*expected norm, prior, tent, hops, centroids, neighbours, or norm\+prior"
+    ):
         model.predict(shifted(10, OLD.tolist(), 0, "some"), adapt=wrong)
 
 

@@ -32,7 +32,7 @@ from reference import dense_adjacency
 
 EPOCHS, VIEWS, EDITS = 12, 3, 2
 #: Methods that say that they need a label for each node.
-NODES_ALONE = ("label-propagation", "correct-smooth", "canet", "pair-align")
+NODES_ALONE = ("label-propagation", "correct-smooth", "canet", "dgi", "pair-align", "tar")
 
 
 @pytest.fixture

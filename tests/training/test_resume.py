@@ -43,6 +43,8 @@ MODELS: dict[str, gs.Estimator] = {
     "pair-align": gs.PairAlign(target="tests", **SMALL),  # and its ratios
     "mixup": gs.Mixup(**SMALL),
     "canet": gs.CaNet(**SMALL),
+    "dgi": gs.DGI(**SMALL),
+    "tar": gs.TAR(**SMALL),
     "eerm-own": gs.EERM(OwnModule(24, 4, dropout=0.3), explorer="random", selection="id_val", **EERM),
 }
 

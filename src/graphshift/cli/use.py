@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 Adapt = Annotated[
     str | None,
-    Option(metavar="norm|prior|norm+prior|tent|hops", help="adapt the model to each graph without its labels"),
+    Option(
+        metavar="norm|prior|norm+prior|tent|hops|centroids|neighbours",
+        help="adapt the model to each graph without its labels",
+    ),
 ]
 Model = Annotated[Path, Argument(metavar="MODEL", help="the folder of a model or of a run")]
 Data = Annotated[str, Argument(metavar="DATASET|NODES", help="a dataset's name, a TOML file, or a table of nodes")]

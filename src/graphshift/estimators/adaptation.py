@@ -16,10 +16,14 @@ ADAPTATIONS: dict[str, str] = {
     "norm": "batch normalisation by the statistics of the graph that is predicted",
     "prior": "the class prior re-estimated on the graph that is predicted (Saerens et al., 2002)",
     "tent": "scale and shift of batch normalisation tuned to lower the entropy of predictions (Wang et al., 2021)",
-    "hops": "how much each hop of GPRGNN counts, tuned to draw predicted classes apart (Bao et al., 2025)",
+    "hops": "how much each hop of GPRGNN counts, tuned to draw predicted classes apart (Matcha, Bao et al., 2025)",
+    "centroids": "hidden states smoothed over edges, classified by the nearest mean of a training class",
+    "neighbours": "edges weighted so that classes meet as often as in training (TSA, Hsu et al., 2025)",
 }
-#: Those that tune weights (``estimators.tuning``): each stands alone.
-TUNING = ("tent", "hops")
+#: Those that tune weights (``estimators.tuning``), and those that need what the model keeps of its training graphs
+#: (``estimators.source``). Each stands alone.
+TUNING, LEARNED = ("tent", "hops"), ("centroids", "neighbours")
+ALONE = (*TUNING, *LEARNED)
 
 _STEPS, _CLOSE = 2_000, 1e-7  # of expectation maximisation
 # A quarter to two. Flatter still, all nodes lean to the classes that are rare in training, and so do estimates.
@@ -41,7 +45,7 @@ def parts_of(adapt: str | None) -> tuple[str, ...]:
     if (
         any(part not in ADAPTATIONS for part in parts)
         or len(set(parts)) != len(parts)
-        or (len(parts) > 1 and {*TUNING} & {*parts})
+        or (len(parts) > 1 and {*ALONE} & {*parts})
     ):
         raise GraphshiftError(f"adapt is {adapt!r}; expected {', '.join(ADAPTATIONS)}, or norm+prior.")
     return parts

@@ -22,7 +22,7 @@ from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment, as_environments
 from graphshift.data.remarks import label_remarks, mention
 from graphshift.data.tasks import Task
-from graphshift.estimators.adaptation import TUNING, Calibration, parts_of
+from graphshift.estimators.adaptation import ALONE, Calibration, parts_of
 from graphshift.estimators.asked import Asked, fitting_defaults, named_target, roles_of, shared_rule
 from graphshift.estimators.checking import checked
 from graphshift.estimators.learning import class_shares, learn_from
@@ -343,7 +343,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
     def can_adapt(self, way: str | None) -> bool:
         """Whether the fitted model has what a way of adapting changes."""
         parts = parts_of(way)
-        return not {*TUNING} & {*parts} and ("norm" not in parts or self.has_batch_norm)
+        return not {*ALONE} & {*parts} and ("norm" not in parts or self.has_batch_norm)
 
     def calibrate(self, graphs: Graphs) -> None:
         """Learns from labelled graphs that the model was not trained on how sure it may be.
@@ -390,8 +390,8 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
             raise GraphshiftError(
                 f"adapt is {adapt!r} and method {self.method} has no batch normalisation; leave 'norm' out."
             )
-        if {*TUNING} & {*parts} and not self.uses_backbone:
-            raise GraphshiftError(f"adapt is {adapt!r}, which tunes a GNN, and method {self.method} has none.")
+        if {*ALONE} & {*parts} and not self.uses_backbone:
+            raise GraphshiftError(f"adapt is {adapt!r}, which needs a GNN, and method {self.method} has none.")
         if "prior" in parts and not self.task_.is_classification:
             raise GraphshiftError("adapt is 'prior' and the model predicts values, which have no class prior.")
         if "prior" in parts and not self.calibrations_:

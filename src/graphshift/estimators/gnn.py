@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass
@@ -14,14 +15,16 @@ from graphshift.backbones import BACKBONES, Backbone, ModuleBackbone, graph_back
 from graphshift.backbones.batchnorm import batch_norms, own_statistics
 from graphshift.backbones.in_chunks import output_of
 from graphshift.core.devices import is_available, torch_device
-from graphshift.core.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.hparams import hparam, hparams_of
 from graphshift.core.randomness import isolated
-from graphshift.data.environment import Environment
+from graphshift.data.environment import Environment, as_environments
 from graphshift.data.tasks import Task, refuse_graph_level
-from graphshift.estimators.adaptation import TUNING, parts_of
+from graphshift.estimators.adaptation import LEARNED, TUNING, parts_of
 from graphshift.estimators.asked import Asked
 from graphshift.estimators.base import Estimator
+from graphshift.estimators.predictor import Graphs
+from graphshift.estimators.source import Source
 from graphshift.estimators.tuning import tunable, tuned
 from graphshift.training.batches import Batches, NodeBatches, PartBatches, full_batch, one_by_one, parse_fanout
 from graphshift.training.loop import Choice, Selection, TrainingResult, train
@@ -34,6 +37,7 @@ class _FittedGNN:
     """What ``fit`` finds."""
 
     backbone_: Backbone
+    source_: Source | None = None
     method_class: ClassVar[type[Method]]
 
 
@@ -66,6 +70,7 @@ class GNNEstimator(_FittedGNN, Estimator):
 
     Attributes:
         backbone_: the trained GNN, with the weights of the selected epoch.
+        source_: what ``adapt="centroids"`` and ``"neighbours"`` need of the training graphs; see :meth:`recall`.
         task_ … calibrations_: as in :class:`~graphshift.estimators.base.Estimator`.
     """
 
@@ -208,11 +213,50 @@ class GNNEstimator(_FittedGNN, Estimator):
         self.n_edge_features_ = training[0].num_edge_features if backbone.uses_edge_features else 0
         return result
 
+    def learn_and_keep(
+        self, chosen: Self, training: Sequence[Environment], selection: Selection, asked: Asked
+    ) -> TrainingResult:
+        """As in :meth:`Estimator.learn_and_keep`; then the training graphs are looked at once more."""
+        result = super().learn_and_keep(chosen, training, selection, asked)
+        self.recall(training, asked.calibrating)
+        return result
+
+    def recall(self, training: Sequence[Environment], graphs: Graphs) -> None:
+        """Keeps of the training graphs what some adaptations need, and rehearses these on labelled graphs.
+
+        ``fit`` does this; again it is needed where :meth:`take` took other weights.
+
+        Args:
+            training: the training graphs.
+            graphs: labelled graphs that the model was not trained on.
+        """
+        self.source_ = None
+        if self.task_.is_classification and not self.task_.is_graph_level:
+            self.source_ = Source.of(self, training)
+            self.source_.rehearse(self, as_environments(graphs, self.task_))
+
+    def calibrate(self, graphs: Graphs) -> None:
+        """As in :meth:`Estimator.calibrate`; adaptations that are rehearsed are rehearsed on these graphs."""
+        super().calibrate(graphs)
+        if self.source_ is not None:
+            self.source_.rehearse(self, as_environments(graphs, self.task_))
+
     def can_adapt(self, way: str | None) -> bool:
-        """Whether the backbone has what a way of adapting changes."""
+        """Whether the model has what a way of adapting needs or changes."""
         parts = parts_of(way)
         tunes = all(tunable(self.backbone_, part) for part in parts if part in TUNING)
-        return tunes and ("norm" not in parts or self.has_batch_norm)
+        return tunes and not self._lacks(way) and ("norm" not in parts or self.has_batch_norm)
+
+    def _lacks(self, way: str | None) -> str:
+        """What an adaptation that is learned from training needs and the model has not; empty if nothing."""
+        parts = parts_of(way)
+        if not {*LEARNED} & {*parts}:
+            return ""
+        if not self.task_.is_classification or self.task_.is_graph_level:
+            return "classes of nodes"
+        own = self.backbone_
+        weighs = own.takes_weight if isinstance(own, ModuleBackbone) else own.uses_edges
+        return "a backbone that uses edges with weights" if "neighbours" in parts and not weighs else ""
 
     def _checked(self, adapt: str | None) -> tuple[str, ...]:
         parts = super()._checked(adapt)
@@ -220,11 +264,37 @@ class GNNEstimator(_FittedGNN, Estimator):
             if part in TUNING and not (tunable(self.backbone_, part) and self.task_.is_classification):
                 needs = "batch normalisation" if part == "tent" else "weights of hops (backbone gprgnn)"
                 raise GraphshiftError(f"adapt is {adapt!r}: it needs classes and a backbone with {needs}.")
+        if needs := self._lacks(adapt):
+            raise GraphshiftError(f"adapt is {adapt!r}: it needs {needs}.")
+        if {*LEARNED} & {*parts} and self.source_ is None:
+            raise GraphshiftError(
+                f"adapt is {adapt!r}: the model keeps nothing of its training graphs (an earlier version saved it); "
+                "fit it again, or call model.recall(training, validation)."
+            )
         return parts
 
     def _plain_output(self, environment: Environment, parts: Sequence[str]) -> Tensor:
+        way = next((part for part in parts if part in LEARNED), None)
+        if way is not None:
+            return self._compared(environment, way)
         with self._inference(environment, parts):
             return output_of(self.backbone_, environment)
+
+    def _compared(self, environment: Environment, way: str) -> Tensor:
+        """The output after the graph was compared with training; the model's own where that is not safe."""
+        assert self.source_ is not None
+        if environment.stored is not None:
+            raise GraphshiftError(
+                f"environment {environment.name!r} is predicted piece by piece, and adapt {way!r} needs all of it at "
+                "once: leave it out."
+            )
+        output = self._plain_output(environment, ())
+        if not (why := self.source_.unsafe(way, self.task_)):
+            output, why = self.source_.adapted(self, environment, output, way)
+        if why:
+            message = f"environment {environment.name!r}: the model was left as it is ({way}): {why}."
+            warnings.warn(message, GraphshiftWarning, stacklevel=5)
+        return output
 
     def _represented(self, environment: Environment, parts: Sequence[str]) -> tuple[Tensor, Tensor]:
         with self._inference(environment, parts):

@@ -22,6 +22,7 @@ from graphshift.estimators.held_out import load_held_out
 from graphshift.estimators.notes import EnsembleNote, ModelNote
 from graphshift.estimators.saving import FORMAT
 from graphshift.estimators.settings import recorded_estimator
+from graphshift.estimators.source import load_source
 
 
 def load_model(folder: str | Path, *, backbone: nn.Module | None = None) -> Estimator | Ensemble:
@@ -88,6 +89,8 @@ def _load(folder: Path, backbone: nn.Module | None) -> Estimator:
     model.confidences_ = _confidences(note, folder / "model.json")
     model.held_out_ = load_held_out(folder, task)
     model.explored_ = load_explored(folder, task)
+    if isinstance(model, GNNEstimator):
+        model.source_ = load_source(folder, task)
     model.preparation_ = load_preparation(folder)
     return model
 

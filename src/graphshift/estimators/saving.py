@@ -14,6 +14,7 @@ from graphshift.core.storage import write_json, write_tensors
 from graphshift.datasets.tables.preparation import save_preparation
 from graphshift.estimators.explored import save_explored
 from graphshift.estimators.held_out import save_held_out
+from graphshift.estimators.source import save_source
 
 if TYPE_CHECKING:
     from graphshift.estimators.base import Estimator
@@ -44,6 +45,7 @@ def save_estimator(model: Estimator, folder: str | Path, *, overwrite: bool = Fa
     write_json(folder / "model.json", note)
     save_held_out(folder, model.held_out_)
     save_explored(folder, model.explored_)
+    save_source(folder, getattr(model, "source_", None))
     save_preparation(folder, model.preparation_, overwrite=overwrite)
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from graphshift.data.metrics import METRICS
+from graphshift.estimators.adaptation import ALONE
 from graphshift.estimators.target import MARK, MEANING
 from graphshift.report.tables import print_table, show_score
 from graphshift.studies import NOT_ALLOWED, Difference, Summary
@@ -102,13 +103,20 @@ def adapting_note(summary: Summary, arms: Sequence[ArmSummary]) -> str:
     if not ways:
         return ""
     text = f" {', '.join(f'+ {way}' for way in dict.fromkeys(ways))}: the model looked at the unlabelled test graphs."
-    careful = [arm for arm in arms if arm.adapt and "prior" in arm.adapt]
-    graphs = len(summary.tests) * sum(arm.runs for arm in careful)
-    refused = sum(arm.refused for arm in careful)
+    prior = [arm for arm in arms if arm.adapt and "prior" in arm.adapt]
+    text += _refusals(summary, prior, "the prior was left as it is, as unsafe")
+    for way in dict.fromkeys(way for way in ways if way in ALONE):
+        text += _refusals(summary, [arm for arm in arms if arm.adapt == way], f"{way} was not taken")
+    return text
+
+
+def _refusals(summary: Summary, arms: Sequence[ArmSummary], what: str) -> str:
+    """How often arms did without the adaptation that they are named for."""
+    graphs = len(summary.tests) * sum(arm.runs for arm in arms)
     if not graphs:
-        return text
-    members = " (of an ensemble: by a member or more)" if any(arm.ensemble > 1 for arm in careful) else ""
-    return f"{text} In {refused} of {graphs} cases the prior was left as it is, as unsafe{members}."
+        return ""
+    members = " (of an ensemble: by a member or more)" if any(arm.ensemble > 1 for arm in arms) else ""
+    return f" In {sum(arm.refused for arm in arms)} of {graphs} cases {what}{members}."
 
 
 def target_note(arms: Sequence[ArmSummary]) -> str:

@@ -17,8 +17,9 @@ from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.dataset import SEEN, ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.estimators import Ensemble, Estimator, recorded_estimator
-from graphshift.estimators.adaptation import parts_of
+from graphshift.estimators.adaptation import LEARNED, parts_of
 from graphshift.estimators.direct import DirectEstimator
+from graphshift.estimators.gnn import GNNEstimator
 from graphshift.estimators.predictor import Predictor
 from graphshift.fitting.fit import peak_rss_mb, seconds_per_epoch
 from graphshift.studies.jobs import Job
@@ -196,7 +197,11 @@ def _on_validation(model: Predictor, data: ShiftDataset, adapt: str | None = Non
 
 def _held_out(data: ShiftDataset, job: Job) -> Sequence[Environment]:
     """The training nodes that the rule ``id_val`` held out of this job's training."""
-    return SELECTIONS["id_val"].split(Roles(data.train, data.val, (), job.settings["seed"]))[1]
+    return SELECTIONS["id_val"].split(_roles(data, job))[1]
+
+
+def _roles(data: ShiftDataset, job: Job) -> Roles:
+    return Roles(data.train, data.val, (), job.settings["seed"])
 
 
 def _resampled(
@@ -228,6 +233,11 @@ def _on_tests(
     if any("prior" in parts_of(way) for way in fitting) and graphs:
         for member in members:
             member.calibrate(graphs)  # the rule's own epoch
+    if any({*LEARNED} & {*parts_of(way)} for way in fitting):
+        training = SELECTIONS["id_val"].split(_roles(data, job))[0] if held else data.train
+        for member in members:
+            assert isinstance(member, GNNEstimator)  # no other can adapt so
+            member.recall(training, held or graphs)
     for way in fitting:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GraphshiftWarning)  # refused there, it is what it would be without
