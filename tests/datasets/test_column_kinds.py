@@ -103,9 +103,35 @@ def test_clear_lists_are_found_unasked_and_sentences_are_not() -> None:
     _, names, remarks = fitted(table(c=tags))
     assert names == [f"c={tag}" for tag in "abcdef"]
     assert "took column 'c' of lists as 0/1 features for each word" in remarks[0]
-    for words in (["a", "b"] * 30, [f"One thing {i}; another thing {i}" for i in range(60)], ["x;y", "z"] * 30):
+    for words in (["a", "b"] * 30, [f"One {i}; Two {i}" for i in range(15)] * 4, ["x;y", "z"] * 30):
         _, names, _ = fitted(table(c=words))
         assert names == [f"c={word}" for word in sorted(set(words[:30]))]
+
+
+def test_sentences_are_found_unasked_and_names_are_not() -> None:
+    rng = np.random.default_rng(0)
+    said = [" ".join(rng.choice(["late", "parcel", "broken", "thanks", "refund", "box"], 5)) for _ in range(80)]
+    x, names, remarks = fitted(table(c=said))
+    vectoriser = TfidfVectorizer(min_df=2).fit(said[:40])
+    np.testing.assert_allclose(x, vectoriser.transform(said).toarray(), atol=1e-6)
+    assert names == [f"c:{word}" for word in vectoriser.get_feature_names_out()]
+    assert "took column 'c' of texts as TF-IDF of their words" in remarks[0]
+    for words in (["Mr A Smith", "Mrs B Jones"] * 40, [f"person number{i} of{i}" for i in range(80)]):
+        assert not any(":" in name for name in fitted(table(c=words))[1])
+    assert fitted(table(c=said), categorical=["c"])[1] == [f"c={one}" for one in sorted(set(said[:40]))]
+
+
+@pytest.mark.parametrize("how", ["words", "lists", "codes"])
+def test_of_many_words_those_of_one_node_get_no_feature(how: str) -> None:
+    twice, once = [f"a{i}" for i in range(30)] * 2, [f"b{i}" for i in range(40)]
+    texts, wishes = [*twice, *once], {"categorical": ["c"]}
+    if how == "lists":
+        texts, wishes = [f"{word};a0" for word in texts], {"multi_hot": {"c": ";"}}
+    values: list[Any] = texts if how != "codes" else [int(t[1:]) + 100 * (t[0] == "b") for t in texts]
+    _, names, _ = fitted(table(c=[*values, *values]), **wishes)
+    shown = {"codes": lambda i: f"c={i}"}.get(how, lambda i: f"c=a{i}")
+    assert set(names) == {shown(i) for i in range(30)}
+    assert len(fitted(table(c=[*once, *once]), categorical=["c"])[1]) == 40  # all are rare: all stay
 
 
 def test_missing_lists_have_a_feature_if_training_has_some() -> None:

@@ -177,6 +177,23 @@ def test_a_header_of_values_is_remarked_on(tmp_path: Path, header: str, doubted:
     assert ("header" in read_table(tmp_path / "nodes.csv", "node").found) == doubted
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "is_header"),
+    [
+        ("u11,u94", "u16,u8", False),
+        ("Ann,Bob", "Bob,Ann", False),
+        ("node1,node2", "node1,node7", True),
+        ("from_id,to_id", "u16,u8", True),
+        ("Ann,Bob", "Eve,Ann", True),
+    ],
+)
+def test_a_first_edge_of_ids_is_no_header(tmp_path: Path, first: str, second: str, is_header: bool) -> None:
+    (tmp_path / "edges.csv").write_text(f"{first}\n{second}\n")
+    table = read_table(tmp_path / "edges.csv", "edge")
+    assert table.frame.to_numpy().tolist() == [row.split(",") for row in ([] if is_header else [first]) + [second]]
+    assert list(table.frame) == (first.split(",") if is_header else ["source", "target"])
+
+
 def test_a_comment_above_names_is_a_header(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("#from,to\nalice,bob\n")
     assert list(read_table(tmp_path / "edges.csv", "edge").frame) == ["#from", "to"]

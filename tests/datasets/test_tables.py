@@ -22,6 +22,7 @@ from graphshift.datasets.own import from_tables
 from graphshift.datasets.tables.config import options_from_toml_table
 from graphshift.datasets.tables.describe import describe_tables
 from graphshift.datasets.tables.files import read_table
+from graphshift.methods.logistic import Logistic
 
 ROLES: dict[str, Any] = {"environments": "country", "train": ["DE", "AT"], "val": "FR", "tests": ["ES"]}
 YEARS: dict[str, Any] = {"time": "year", "train_until": 2010, "val_until": 2012, "test_until": [2014, 2015]}
@@ -387,3 +388,15 @@ def test_the_proposed_toml_says_what_it_could_not_find(tmp_path: Path) -> None:
         describe_tables(tmp_path / "n.csv", tmp_path / "e.csv")
     with pytest.raises(GraphshiftError, match="fewer than two columns"):
         describe_tables(tmp_path / "n.csv", tmp_path / "n.csv")
+
+
+@pytest.mark.filterwarnings("ignore:'own'", "ignore:fit")
+def test_a_class_that_training_never_has_comes_last_and_counts_as_wrong() -> None:
+    nodes = pd.DataFrame({"id": range(9), "label": [*"bcdbcd", *"ab", None], "place": ["x"] * 6 + ["y"] * 3, "v": range(9)})
+    edges = pd.DataFrame({"source": [0, 6], "target": [1, 7]})
+    with pytest.warns(GraphshiftWarning, match=r"class 'a' is never in training.*\(1 of y\) count as wrong"):
+        data = from_tables(nodes, edges, environments="place", train="x", tests="y")
+    assert data.class_names == ("b", "c", "d", "a")
+    assert data.tests[0].labels.tolist() == [3, 0]
+    model = Logistic().fit(data)
+    assert model.predict_proba(data.tests[0])[:, 3].max() < 0.01

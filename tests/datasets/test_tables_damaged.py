@@ -49,7 +49,7 @@ HOSTILE: dict[str, tuple[Any, Any, dict[str, Any], str]] = {
     "Excel called CSV": (b"PK\x03\x04" + bytes(90), None, {}, r"nodes.csv: this is zip or Excel data"),
     "repeated column": (NODES.replace("age", "label"), None, {}, r"nodes.csv: two columns are called 'label'"),
     "infinite feature": (NODES.replace("0.7", "inf"), None, {}, r"nodes.csv: row 2, column 'age': inf is not a finite"),
-    "label never in training": (NODES.replace("4,b", "4,z"), None, {}, r"row 4, column 'label': label 'z' is in"),
+    "third label": (NODES.replace("4,b", "4,z"), None, {}, r"row 4, column 'label': label 'z' is in"),
     "one label": (NODES.replace(",b,", ",a,"), None, {}, r"all training nodes have the label 'a'"),
     "no label in a test": (NODES.replace("3,a", "3,").replace("4,b", "4,"), None, {}, r"'FR' has no node with a label"),
     "absent environment": (None, None, {"tests": "ES"}, r"no node has 'ES' in column 'country', .* 'DE', 'FR'"),

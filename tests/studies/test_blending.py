@@ -12,7 +12,7 @@ import pytest
 
 import graphshift as gs
 from graphshift.studies import Arm, Plan, Study, recommending, run_study
-from graphshift.studies.blending import NETWORKS, TABLES, blend_plan
+from graphshift.studies.blending import FAMILIES, NETWORKS, TABLES, blend_plan
 from graphshift.studies.budget import Cost, Size, Sizing, fitted_to
 from graphshift.studies.choosing import Candidate, chosen, ranked
 from graphshift.studies.recommending import recommend_on, recommendation
@@ -58,13 +58,28 @@ def with_scores(study: Study, scores: dict[str, float], *, spread: float = 0.0) 
     return replace(study, records=records)
 
 
-SCORES = {"majority": 0.3, "logistic": 0.66, "forest": 0.64, "ERM": 0.67, "EERM": 0.6}
+SCORES = {"majority": 0.3, "logistic": 0.66, "forest": 0.6, "ERM": 0.67, "EERM": 0.6}
 
 
 def candidate(
     name: str, behind: float, error: float | None, rank: int, *, blend: bool = False, **own: Any
 ) -> Candidate:
     return Candidate(name, name, own.get("adapt"), {}, 0.7 - behind, 0.01, behind, error, rank, blend)
+
+
+def test_it_joins_the_best_of_every_family_that_is_close(study: Study) -> None:
+    assert {name for methods in FAMILIES for name in methods} == {*TABLES, *NETWORKS}
+
+    def joined(scores: dict[str, float]) -> str:
+        plan = blend_plan(with_scores(study, scores))
+        assert isinstance(plan, Plan)
+        assert len(plan.arms[0].settings["members"]) == plan.arms[0].name.count(" with ") + 1
+        return plan.arms[0].name
+
+    assert joined(SCORES | {"forest": 0.64}) == "Blend (logistic with forest with ERM)"
+    assert joined(SCORES | {"forest": 0.64, "ERM": 0.4, "EERM": 0.3}) == "Blend (logistic with forest)"
+    # One alone is close: then the best of both kinds, which err in different places.
+    assert joined(SCORES | {"forest": 0.4, "ERM": 0.4, "EERM": 0.3}) == "Blend (logistic with ERM)"
 
 
 def test_it_joins_the_best_of_both_kinds_with_what_tuning_chose(study: Study) -> None:
@@ -89,7 +104,8 @@ def test_it_joins_the_best_of_both_kinds_with_what_tuning_chose(study: Study) ->
 
 
 def test_without_one_of_the_kinds_there_is_none(study: Study) -> None:
-    kept = [record for record in study.records if record.method not in NETWORKS]
+    study = with_scores(study, SCORES)
+    kept = [record for record in study.records if record.method not in (*NETWORKS, "forest")]
     assert blend_plan(replace(study, records=kept)) == "no GNN finished that could be blended"
     kept = [record for record in study.records if record.method not in TABLES]
     assert blend_plan(replace(study, records=kept)) == "no model without a GNN finished that could be blended"
@@ -152,7 +168,7 @@ def test_a_blend_without_a_score_in_every_place_is_told(study: Study, blend: Stu
 
 def test_the_rule() -> None:
     best = candidate("EERM", 0.0, None, 4)
-    near, far = candidate("forest", 0.009, 0.02, 1), candidate("forest", 0.015, 0.02, 1)
+    near, far = candidate("forest", 0.009, 0.02, 1), candidate("forest", 0.021, 0.03, 1)
     blend = candidate("blend", 0.019, 0.02, 5, blend=True)
     assert chosen([best, near], "accuracy") is near
     assert chosen([best, far], "accuracy") is best
@@ -188,6 +204,10 @@ def test_the_budget_keeps_room_for_it() -> None:
     assert with_room.seconds == pytest.approx(once * (size.trials + size.seeds) - 1.5 * size.trials + 5.0 * size.seeds)
     assert with_room.seconds <= 1e3
     assert (without.size.seeds, without.size.trials) >= (size.seeds, size.trials)
+    apart = fitted_to(costs, list(costs), 100, 1e3, blended=[["forest"], ["logistic"], ["ERM", "EERM"]])
+    assert apart.seconds == pytest.approx(
+        once * (apart.size.trials + apart.size.seeds) - 1.5 * apart.size.trials + 5.5 * apart.size.seeds
+    )
     two = fitted_to(costs, list(costs), 100, 8.3, workers=2, blended=groups)
     assert two.size.seeds == 1
     assert two.seconds == pytest.approx(once / 2 + 5.0)  # one fit of the blend, which two workers cannot share

@@ -89,6 +89,28 @@ def test_a_slow_fit_is_guessed_from_some_of_the_nodes(monkeypatch: pytest.Monkey
     assert list(costs) == list(guessed) == ["forest"]
 
 
+@pytest.mark.parametrize(
+    ("budget_", "expected"),
+    [
+        (1e4, {}),
+        (1e3, {"trees": 100}),  # it takes 200 s, and may take 100
+        (400.0, {"trees": 100, "rows_per_tree": 2400}),  # 40 s, of the 100 s that so many trees take
+        (100.0, {"trees": 100, "rows_per_tree": 1000}),  # never fewer
+    ],
+)
+def test_a_forest_is_made_smaller_instead_of_left_out(budget_: float, expected: dict[str, int]) -> None:
+    data = gs.load("planted", nodes=6_000, environments=3, degree=4.0)
+    assert sum(int(e.mask.sum()) for e in data.train) == 6_000
+    cost, settings = Cost(200.0, 0.0, 180.0), {"trees": 200, "rows_per_tree": 0}
+    made = budget._smaller_forest(cost, settings, data, budget_)
+    assert made.settings == expected
+    share = expected.get("trees", 200) / 200 * expected.get("rows_per_tree", 6_000) / 6_000
+    assert (made.fixed, made.trial) == (pytest.approx(200 * share), pytest.approx(180 * share))
+    assert budget._smaller_forest(cost, settings | {"rows_per_tree": 9}, data, budget_) is cost  # the user's own
+    found = fitted_to({"forest": made}, ["forest"], 100, 1e3)
+    assert dict(found.smaller) == ({"forest": expected} if expected else {})
+
+
 def test_seeds_come_before_trials_and_both_end() -> None:
     costs = {"erm": COSTS["erm"]}
     sizes = [fitted_to(costs, ["erm"], 1, budget).size for budget in (7, 10, 15, 30, 60, 1e9)]

@@ -10,7 +10,7 @@ import pytest
 
 import graphshift as gs
 from graphshift.studies import Arm, Plan, Study, run_study
-from graphshift.studies.choosing import Candidate, chosen, ranked
+from graphshift.studies.choosing import Candidate, _behind_error, _Scores, chosen, ranked
 from graphshift.studies.records import Adapted, Selected
 
 TINY = {"epochs": 2, "hidden_channels": 4}
@@ -92,7 +92,16 @@ def test_errors_are_of_nodes_and_seeds(study: Study) -> None:
     over_seeds = stdev([0.6, 0.7, 0.65]) ** 2 * (1 / 3 + 3) / 16  # three runs on validation, one in each other place
     assert erm.error == pytest.approx((stdev(draws) ** 2 + over_seeds) ** 0.5)
     paired = stdev([-0.2, -0.05, -0.05]) ** 2 * (1 / 3 + 3) / 16  # the draws are the same for both: no difference
-    assert erm.behind_error == pytest.approx(paired**0.5)
+    between = (3 * stdev([0.1, 0.2, 0.2, 0.2]) ** 2 + 0.02**2) / 4 / 4  # four places, and two points that are expected
+    assert erm.behind_error == pytest.approx((paired + between) ** 0.5)
+
+
+def test_one_place_says_nothing_of_others() -> None:
+    """With one place two points are expected between environments, of what has no unit nothing is known."""
+    runs = {name: {"validation": [score]} for name, score in (("a", 0.7), ("b", 0.69))}
+    one, other = (_Scores(name, None, 0, "erm", own, {"validation": [[]]}) for name, own in runs.items())
+    assert _behind_error(one, other, ["validation"], "accuracy") == pytest.approx(0.02)
+    assert _behind_error(one, other, ["validation"], "mse") is None
 
 
 def candidate(name: str, rank: int, behind: float, error: float | None) -> Candidate:
@@ -104,8 +113,9 @@ def candidate(name: str, rank: int, behind: float, error: float | None) -> Candi
     [
         (0.004, 0.005, "accuracy", "simple"),  # within one standard error
         (0.006, 0.005, "accuracy", "best"),
-        (0.02, 0.05, "accuracy", "best"),  # within the error, and more than a point behind
-        (0.02, 0.05, "mse", "simple"),  # which is no percentage
+        (0.02, 0.05, "accuracy", "simple"),
+        (0.021, 0.05, "accuracy", "best"),  # within the error, and more than two points behind
+        (0.021, 0.05, "mse", "simple"),  # which is no percentage
         (0.001, None, "accuracy", "best"),  # nothing is known of the error
         (0.0, None, "accuracy", "simple"),
     ],
@@ -115,6 +125,14 @@ def test_the_simpler_is_preferred_within_one_standard_error(
 ) -> None:
     found = [candidate("best", 5, 0.0, None), candidate("simple", 0, behind, error)]
     assert chosen(found, metric).name == expected
+
+
+def test_the_largest_class_is_chosen_if_nothing_is_better() -> None:
+    best, second = candidate("best", 5, 0.0, None), candidate("logistic", 1, 0.015, 0.02)
+    largest = replace(candidate("largest class", 0, 0.001, 0.02), constant=True)
+    assert chosen([best, largest, second], "accuracy").name == "logistic"
+    assert chosen([best, largest], "accuracy").name == "best"
+    assert chosen([replace(largest, behind=0.0), replace(best, behind=0.001, behind_error=0.0)], "accuracy").constant
 
 
 def test_test_scores_choose_nothing(study: Study) -> None:

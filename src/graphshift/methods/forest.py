@@ -53,6 +53,7 @@ class Forest(TabularEstimator):
 
     Args:
         trees: how many.
+        rows_per_tree: training nodes that each tree is grown from, drawn with replacement; 0 for as many as there are.
         min_samples_leaf: rows that a leaf has at least.
         max_features: how many columns each split may choose from: ``"sqrt"`` of their number, a ``"third"``, ``"all"``.
         columns … seed: as in :class:`~graphshift.methods.tabular.TabularEstimator`.
@@ -65,6 +66,7 @@ class Forest(TabularEstimator):
     """
 
     trees: int = hparam(200, ge=1, le=100_000, help="how many trees")
+    rows_per_tree: int = hparam(0, ge=0, help="training nodes that each tree is grown from; 0: as many as there are")
     min_samples_leaf: int = hparam(1, ge=1, search=(1, 3, 10), help="rows that a leaf has at least")
     max_features: Literal["sqrt", "third", "all"] = hparam(
         "sqrt", search=("sqrt", "third"), help="how many columns each split may choose from"
@@ -75,6 +77,7 @@ class Forest(TabularEstimator):
         kind = RandomForestRegressor if classes is None else RandomForestClassifier
         forest = kind(
             self.trees,
+            max_samples=self.rows_per_tree if 0 < self.rows_per_tree < table.shape[0] else None,
             min_samples_leaf=self.min_samples_leaf,
             max_features=_TRIED[self.max_features],
             random_state=self.seed % 2**32,
@@ -89,7 +92,8 @@ class Forest(TabularEstimator):
 
     def fitting_bytes(self, data: ShiftDataset) -> dict[str, float]:
         """The trees as well: scikit-learn's, and as arrays."""
-        leaves = self.trees * sum(e.counted.numel() for e in data.train) / self.min_samples_leaf / 2
+        rows = sum(e.counted.numel() for e in data.train)
+        leaves = self.trees * min(rows, self.rows_per_tree or rows) / self.min_samples_leaf / 2
         outputs = data.task.num_classes or 1
         return super().fitting_bytes(data) | {"model": leaves * (2 * (64 + 8 * outputs) + 40 + 4 * outputs)}
 

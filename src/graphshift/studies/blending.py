@@ -1,28 +1,36 @@
-"""The blend that ``recommend`` tries last: the best model without a GNN and the best GNN of a comparison, averaged."""
+"""The blend that ``recommend`` tries last: the models of a comparison that are close to the best, averaged."""
 
 from typing import Any
 
-from graphshift.studies.choosing import Candidate, ranked, rule_of
+from graphshift.studies.choosing import Candidate, may_join, ranked, rule_of
 from graphshift.studies.plan import Arm, Plan
 from graphshift.studies.running import Study
 
-#: The methods that it may take: one that learns from the nodes' columns, and one that trains a GNN.
+#: The methods that it may take: those that learn from the nodes' columns, and those that train a GNN.
 TABLES = ("logistic", "forest", "boosting")
 NETWORKS = ("erm", "eerm")
+
+#: Of each the best may be a member.
+FAMILIES = (*((method,) for method in TABLES), NETWORKS)
 
 
 def blend_plan(study: Study) -> Plan | str:
     """One more arm with the seeds and the left-out environments of a finished comparison; or why there is none.
 
-    Each member has the settings that tuning chose for it. Which two it joins, the choosing score says.
+    It joins the best of each of :data:`FAMILIES` that is close to the best of all, or, if there is one alone, the best
+    model without a GNN and the best GNN: these err in different places. Each has the settings that tuning chose for it.
     """
     plan, rule = study.plan, rule_of(study, "val")
     found = ranked(study, "val")
-    table, network = (_best(study, found, methods) for methods in (TABLES, NETWORKS))
-    if table is None or network is None:
-        return f"no {'model without a GNN' if table is None else 'GNN'} finished that could be blended"
-    members = [chosen_settings(study, one.arm, rule) for one in (table, network)]
-    arm = Arm(f"Blend ({table.arm} with {network.arm})", {"method": "blend", "members": members})
+    best = [one for methods in FAMILIES if (one := _best(study, found, methods)) is not None]
+    joined = [one for one in best if may_join(one.behind, one.behind_error or 0.0, plan.metric)]
+    if len(joined) < 2:
+        table, network = (_best(study, found, methods) for methods in (TABLES, NETWORKS))
+        if table is None or network is None:
+            return f"no {'model without a GNN' if table is None else 'GNN'} finished that could be blended"
+        joined = [table, network]
+    members = [chosen_settings(study, one.arm, rule) for one in joined]
+    arm = Arm(f"Blend ({' with '.join(one.arm for one in joined)})", {"method": "blend", "members": members})
     dataset: Any = plan.dataset if plan.data is None else plan.data
     scored: dict[str, Any] = {"selections": (rule,), "adapt": plan.adapt, "resample": plan.resample}
     return Plan(dataset, [arm], plan.seeds, plan.options, trials=0, leave_out=plan.leave_out, **scored)

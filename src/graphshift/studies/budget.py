@@ -5,7 +5,8 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 
@@ -34,8 +35,12 @@ _START = 4.0
 #: Of the budget that one fit without epochs may take, to be timed in full.
 _MOST_FOR_ONE = 0.2
 
-#: Training nodes that such a fit is tried with first.
+#: Training nodes that such a fit is tried with first, and the fewest that a tree of a smaller forest is grown from.
 _FEW = 1_000
+
+#: A forest that takes longer than this share of the budget has fewer trees, each grown from fewer rows.
+_FOREST = 0.1
+_FEWER_TREES = 100
 
 #: Seconds that a fit of a needed candidate may always take.
 _ALWAYS = 5.0
@@ -66,11 +71,13 @@ class Cost:
         fixed: seconds of a final run besides its epochs: it is scored in many ways.
         epoch: seconds of an epoch; 0 for a method without.
         trial: seconds of a trial of tuning besides its epochs.
+        settings: of an arm that was made smaller, so that it need not be left out.
     """
 
     fixed: float
     epoch: float = 0.0
     trial: float = 0.0
+    settings: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, size: Size, rules: int, environments: int) -> float:
         """Seconds of all fits of the arm."""
@@ -84,12 +91,13 @@ class Cost:
 
 @dataclass(frozen=True)
 class Sizing:
-    """What fits: the size, the arms, why others do not, and about how many seconds all of it takes."""
+    """What fits: the size, the arms, why others do not, about how many seconds all of it takes, and smaller arms."""
 
     size: Size
     arms: Sequence[str]
     dropped: Mapping[str, str]
     seconds: float
+    smaller: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def timed(
@@ -114,7 +122,7 @@ def timed(
         clock: that is asked for the time.
     """
     costs, dropped = dict[str, Cost](), dict[str, str]()
-    ordered = sorted(plan.arms, key=lambda arm: (arm.name not in needed, arm.settings.get("method") == "boosting"))
+    ordered = sorted(plan.arms, key=lambda arm: (arm.name not in needed, "epochs" in plan.settings(arm)))
     attempt(_job(plan, ordered[0], 1), data)  # the first fit of a process also loads what all fits share
     start = clock()
     for i, arm in enumerate(ordered):
@@ -126,7 +134,12 @@ def timed(
             dropped[arm.name] = "timing the others took a fifth of the budget"
             continue
         found = _guessed_cost(plan, arm, data, clock)
-        if found is None or (isinstance(found, Cost) and found.once(0) < _MOST_FOR_ONE * budget):
+        if isinstance(found, Cost) and arm.settings["method"] == "forest":
+            found = _smaller_forest(found, plan.settings(arm), data, budget)
+        scored = next((cost for cost in costs.values() if cost.epoch), None)  # GNNs are scored alike
+        if found is None and "epochs" in plan.settings(arm) and scored is not None:
+            found = _cost_of_epochs(plan, arm, data, scored)
+        elif found is None or (isinstance(found, Cost) and not found.settings and found.once(0) < _MOST_FOR_ONE * budget):
             found = _cost(plan, arm, data, clock)
         if isinstance(found, str):
             dropped[arm.name] = f"it failed: {found}"
@@ -163,6 +176,19 @@ def _guessed_cost(plan: ResolvedPlan, arm: Arm, data: ShiftDataset, clock: Calla
     return Cost(trial + predicting * sum(e.num_nodes for e in data.tests), 0.0, trial * _wider(arm))
 
 
+def _smaller_forest(cost: Cost, settings: Mapping[str, Any], data: ShiftDataset, budget: float) -> Cost:
+    """What a forest takes that is made small enough for the budget: fewer trees, then fewer rows for each."""
+    rows = sum(int(e.mask.sum()) for e in data.train)
+    excess = cost.once(0) / max(_FOREST * budget, _ALWAYS)
+    if excess <= 1 or settings["rows_per_tree"]:
+        return cost
+    trees = min(settings["trees"], max(_FEWER_TREES, int(settings["trees"] / excess)))
+    left = excess * trees / settings["trees"]
+    fewer = {"trees": trees} | ({"rows_per_tree": max(_FEW, int(rows / left))} if left > 1 else {})
+    share = trees / settings["trees"] * min(1.0, fewer.get("rows_per_tree", rows) / rows)
+    return replace(cost, fixed=cost.fixed * share, trial=cost.trial * share, settings=fewer)
+
+
 def _wider(arm: Arm) -> float:
     """How much longer a trial may take than the default: tuning also tries neighbours' means, which are dense."""
     return 3.0 if "columns" in (arm.space or {}) else 1.0
@@ -186,13 +212,28 @@ def _cost(plan: ResolvedPlan, arm: Arm, data: ShiftDataset, clock: Callable[[], 
         return str(record.reason)
     if "epochs" not in job.settings:
         return Cost(taken, 0.0, training * _wider(arm))
+    each, _ = _epoch(job, data)
+    return Cost(max(taken - each, 0.0), each, max(training - each, 0.0))
+
+
+def _cost_of_epochs(plan: ResolvedPlan, arm: Arm, data: ShiftDataset, scored: Cost) -> Cost | str:
+    """What fits of a GNN take, if they are scored as another's are, or why it failed: a few epochs are timed."""
+    try:
+        each, first = _epoch(_job(plan, arm, 1), data)
+    except Exception as error:
+        return reason_of(error)
+    return replace(scored, fixed=scored.fixed + first, epoch=each, trial=scored.trial + first)
+
+
+def _epoch(job: Job, data: ShiftDataset) -> tuple[float, float]:
+    """The seconds of an epoch, and by how many more the first one takes."""
     settings = {**job.settings, "epochs": TIMED}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GraphshiftWarning)
         model = recorded_estimator(settings).fit(data.train, data.val, also=job.rules[1:])
     seconds = [row["seconds"] for row in model.history_]
-    each = (seconds[-1] - seconds[0]) / max(len(seconds) - 1, 1)  # the first is slower than the others
-    return Cost(max(taken - each, 0.0), each, max(training - each, 0.0))
+    each = (seconds[-1] - seconds[0]) / max(len(seconds) - 1, 1)
+    return each, max(seconds[0] - each, 0.0)
 
 
 def _job(plan: ResolvedPlan, arm: Arm, epochs: int) -> Job:
@@ -235,7 +276,8 @@ def fitted_to(
     def total(names: Sequence[str], size: Size) -> float:
         own = sum(costs[name].of(size, rules, environments) for name in names) / workers
         members = [[costs[name].once(size.epochs) for name in names if name in group] for group in blended]
-        if not members or not all(members):
+        members = [group for group in members if group]
+        if len(members) < 2:
             return own
         return own + sum(map(max, members)) * math.ceil((size.seeds + size.leave_out * environments) / workers)
 
@@ -258,7 +300,8 @@ def fitted_to(
             break
         size = larger
     names = [name for name in costs if name in kept]
-    return Sizing(size, names, dropped, total(names, size))
+    smaller = {name: costs[name].settings for name in names if costs[name].settings}
+    return Sizing(size, names, dropped, total(names, size), smaller)
 
 
 def _halves(epochs: int) -> Iterator[int]:

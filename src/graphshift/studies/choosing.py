@@ -16,18 +16,21 @@ from graphshift.studies.running import Study
 
 #: Of a percentage: a simpler candidate, or a blend, is not preferred if it is further behind than this, however large
 #: the error.
-_AT_MOST, _BLEND_AT_MOST = 0.01, 0.02
+_AT_MOST = 0.02
 
 #: Of a percentage: a member of a blend may be further behind than this only within two standard errors.
 _MEMBER_AT_MOST = 0.05
 
+#: Of a percentage: how much the difference of two candidates is expected to vary between environments, before any was
+#: seen. It counts as much as one place does.
+_BETWEEN_PLACES = 0.02
+
 #: Which candidate is recommended, in words, and why: what :func:`chosen` does.
 PREFERENCE = (
-    "A blend (the mean of the best model without a GNN and the best GNN) is recommended where it is within one "
-    "standard error and two points of the best, and neither of the two is more than five points (or two standard "
-    "errors) behind: under shift the order on validation is partly noise, and a mean of models that err in different "
-    "places depends on it least. Elsewhere the simpler of two is preferred within one "
-    f"standard error and one point ({SIMPLICITY})."
+    "A blend (the mean of several models) is recommended where it is within one standard error and two points of the "
+    "best, and none of them is more than five points (or two standard errors) behind: under shift the order on "
+    "validation is partly noise, and a mean of models that err in different places depends on it least. Elsewhere the "
+    f"simpler of two is preferred within one standard error and two points ({SIMPLICITY}), but not the largest class."
 )
 
 #: By criterion the rule that chooses epoch and setting, and the score of a run (an attribute of a row).
@@ -49,10 +52,11 @@ class Candidate:
         score: the mean of these: the choosing score.
         error: its standard error over nodes and seeds; None where it is not known.
         behind: how far it is behind the best candidate; 0 for the best.
-        behind_error: the standard error of that; None where it is not known.
+        behind_error: the standard error of that, over environments too; None for the best.
         rank: how simple it is; 0 for the simplest. The same with and without adaptation.
         blend: whether it is a blend.
-        weakest: of a blend how far its weaker member is behind the best, and the standard error of that.
+        weakest: of a blend how far its weakest member is behind the best, and the standard error of that.
+        constant: whether it is the largest class, or the mean.
     """
 
     name: str
@@ -66,6 +70,7 @@ class Candidate:
     rank: int
     blend: bool = False
     weakest: tuple[float, float] = (0.0, 0.0)
+    constant: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ class _Scores:
     arm: str
     adapt: str | None
     rank: int
-    blend: bool
+    method: str
     runs: dict[str, list[float]]
     drawn: dict[str, list[list[float]]]
 
@@ -113,9 +118,10 @@ def ranked(study: Study, criterion: str = "val", beside: Study | None = None) ->
             score=scores[name],
             error=_error(one, None, shared),
             behind=sign * (scores[best] - scores[name]),
-            behind_error=None if name == best else _error(one, known[best], shared),
+            behind_error=None if name == best else _behind_error(one, known[best], shared, study.plan.metric),
             rank=one.rank,
-            blend=one.blend,
+            blend=one.method == "blend",
+            constant=one.method == "majority",
         )
         for name, one in known.items()
     ]
@@ -124,7 +130,7 @@ def ranked(study: Study, criterion: str = "val", beside: Study | None = None) ->
 
 
 def _weakest(study: Study, beside: Study | None, blend: Candidate, found: Sequence[Candidate]) -> tuple[float, float]:
-    """How far the weaker member of a blend is behind; each member is taken with the adaptation that suits it best."""
+    """How far the weakest member of a blend is behind; each member is taken with the adaptation that suits it best."""
     members = [] if beside is None else beside.plan.settings(beside.plan.arm(blend.arm))["members"]
     behind = []
     for member in members:
@@ -140,17 +146,21 @@ def chosen(candidates: Sequence[Candidate], metric: str) -> Candidate:
         candidates: the best first.
         metric: by name.
     """
-    if blends := [one for one in candidates if one.blend and _is_close(one, _BLEND_AT_MOST, metric)]:
-        behind, error = blends[0].weakest
-        if behind <= max(2 * error, _MEMBER_AT_MOST if METRICS[metric].percent else 0.0):
-            return blends[0]
-    return min((one for one in candidates if _is_close(one, _AT_MOST, metric)), key=lambda one: (one.rank, one.behind))
+    close = [one for one in candidates if _is_close(one, metric)]
+    if blends := [one for one in close if one.blend and may_join(*one.weakest, metric)]:
+        return blends[0]
+    return min(close, key=lambda one: (one.constant and one.behind > 0, one.rank, one.behind))
 
 
-def _is_close(one: Candidate, most: float, metric: str) -> bool:
-    """Whether a candidate is within one standard error of the best, and of a percentage within ``most``."""
+def may_join(behind: float, error: float, metric: str) -> bool:
+    """Whether a model that is so far behind the best, with this standard error, is good enough for a blend."""
+    return behind <= max(2 * error, _MEMBER_AT_MOST if METRICS[metric].percent else 0.0)
+
+
+def _is_close(one: Candidate, metric: str) -> bool:
+    """Whether a candidate is within one standard error of the best, and of a percentage within two points."""
     limit = one.behind_error or 0.0
-    return one.behind <= (min(limit, most) if METRICS[metric].percent else limit)
+    return one.behind <= (min(limit, _AT_MOST) if METRICS[metric].percent else limit)
 
 
 def _known(study: Study, criterion: str, first: int = 0) -> dict[str, _Scores]:
@@ -185,8 +195,21 @@ def _of_candidate(
         if scores is not None and record.environment in scores.tests:
             runs.setdefault(place, []).append(scores.tests[record.environment])
             drawn.setdefault(place, []).append(scores.resampled.get("mean", []))
-    blend = study.plan.settings(study.plan.arm(arm))["method"] == "blend"
-    return _Scores(arm, way, rank, blend, runs, drawn)
+    return _Scores(arm, way, rank, study.plan.settings(study.plan.arm(arm))["method"], runs, drawn)
+
+
+def _behind_error(one: _Scores, other: _Scores, places: Sequence[str], metric: str) -> float | None:
+    """The standard error of a difference for an environment that was not seen: over nodes, seeds and environments.
+
+    Differences vary between environments, and one place or two cannot tell by how much: two points are expected, and
+    what the places show counts as much as there are of them beyond the first.
+    """
+    within = _error(one, other, places) or 0.0
+    gaps = [fmean(one.runs[place]) - fmean(other.runs[place]) for place in places]
+    seen = stdev(gaps) ** 2 if len(gaps) > 1 else 0.0
+    expected = _BETWEEN_PLACES**2 if METRICS[metric].percent else 0.0
+    between = ((len(gaps) - 1) * seen + expected) / len(gaps)
+    return (within**2 + between / len(gaps)) ** 0.5 or None
 
 
 def _error(one: _Scores, other: _Scores | None, places: Sequence[str]) -> float | None:

@@ -35,11 +35,11 @@ def reason_of(found: Sequence[Candidate], best: Candidate, metric: str) -> str:
         if best.blend:
             return (
                 f"{best.name}: {score} ({of}). It is {behind} below {found[0].name}, within one standard error and two "
-                "points, and a mean of two models depends less on the noise of validation"
+                "points, and a mean of several models depends less on the noise of validation"
             )
         return (
-            f"{best.name}: {score} ({of}). It is {behind} below {found[0].name}, within one standard error and one "
-            "point, and simpler"
+            f"{best.name}: {score} ({of}). It is {behind} below {found[0].name}, within one standard error and two "
+            "points, and simpler"
         )
     if len(found) == 1:
         return f"{best.name}: {score} ({of})"

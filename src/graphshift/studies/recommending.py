@@ -21,7 +21,7 @@ from graphshift.core.storage import read_json, write_json
 from graphshift.data.dataset import ShiftDataset
 from graphshift.estimators import Estimator, make_estimator, recorded_estimator
 from graphshift.estimators.base import METHODS
-from graphshift.studies.blending import NETWORKS, TABLES, blend_plan, chosen_settings
+from graphshift.studies.blending import FAMILIES, blend_plan, chosen_settings
 from graphshift.studies.budget import Size, Sizing, fitted_to, time_left, timed
 from graphshift.studies.candidates import ADAPTATIONS, candidates, is_needed
 from graphshift.studies.choosing import Candidate, chosen, ranked, rule_of
@@ -186,10 +186,10 @@ def recommend_on(
             left = time_left(budget, time.monotonic() - start + last, reading, workers, starts=2)
             how: dict[str, Any] = {"budget": budget, "workers": max(workers, 1), "rules": len(rules)}
             how["environments"] = len(checked.left_out)
-            how["blended"] = [[a.name for a in checked.arms if a.settings["method"] in g] for g in (TABLES, NETWORKS)]
+            how["blended"] = [[a.name for a in checked.arms if a.settings["method"] in g] for g in FAMILIES]
             sizing = fitted_to(costs, needed, epochs, left, **how)
             sizing = replace(sizing, dropped={**slow, **sizing.dropped})
-    plan = plan_of(dataset, options or {}, data, sizing.size, common, rules=rules, names=sizing.arms)
+    plan = plan_of(dataset, options or {}, data, sizing.size, common, rules=rules, names=sizing.arms, smaller=sizing.smaller)
     if progress:
         print(_said(sizing, checked, budget), file=sys.stderr)
     how_run: dict[str, Any] = {"workers": workers, "threads": threads, "force": force, "progress": progress}
@@ -206,6 +206,7 @@ def recommend_on(
         skipped["Blend"] = further
     with computing_with(threads):
         found = recommendation(study, data, sizing.size, sizing.dropped, skipped, blend)
+        found = replace(found, notes=[*found.notes, *_cut(sizing, _epochs(data, common))])
     if folder is not None:
         write_json(folder / "recommendation.json", found.to_json())
     return found
@@ -220,6 +221,7 @@ def plan_of(
     *,
     rules: Sequence[str],
     names: Sequence[str] | None = None,
+    smaller: Mapping[str, Mapping[str, int]] | None = None,
 ) -> Plan:
     """The comparison as a plan.
 
@@ -229,12 +231,13 @@ def plan_of(
         common: as in :func:`~graphshift.studies.candidates.candidates`.
         rules: that choose epoch and setting.
         names: of the candidates to keep; None for all.
+        smaller: settings of candidates that would take too long otherwise.
     """
     arms = []
     for arm in candidates(data, common):
         if names is None or arm.name in names:
             epochs = {"epochs": size.epochs} if METHODS[arm.settings["method"]].uses_backbone else {}
-            arms.append(replace(arm, settings={**arm.settings, **epochs}))
+            arms.append(replace(arm, settings={**arm.settings, **epochs, **(smaller or {}).get(arm.name, {})}))
     ways = ADAPTATIONS if data.task.is_classification else ("norm",)
     scored: dict[str, Any] = {"selections": rules, "adapt": ways, "resample": True, "leave_out": size.leave_out}
     return Plan(dataset, arms, range(size.seeds), options, trials=size.trials, **scored)  # type: ignore[arg-type]
@@ -307,6 +310,10 @@ def _epochs(data: ShiftDataset, common: Mapping[str, Any] | None) -> int:
     return int(make_estimator(first.settings, data.defaults).settings()["epochs"])
 
 
+#: Settings of a candidate that is made smaller for want of time.
+_SMALLER = ("trees", "rows_per_tree")
+
+
 def _kept_sizing(folder: Path, arms: Sequence[Any]) -> Sizing | None:
     """That of the comparison that is there: timing might choose another, and the study could not be resumed."""
     if not (folder / "plan.json").is_file():
@@ -321,7 +328,8 @@ def _kept_sizing(folder: Path, arms: Sequence[Any]) -> Sizing | None:
     if (kept := folder / "recommendation.json").is_file():
         known = checked_note(RecommendationNote, read_json(kept), where=str(kept)).dropped
         dropped |= {name: why for name, why in known.items() if name in dropped}
-    return Sizing(size, names, dropped, 0.0)
+    made = {arm.name: {name: arm.settings[name] for name in _SMALLER if name in arm.settings} for arm in plan.arms}
+    return Sizing(size, names, dropped, 0.0, {name: own for name, own in made.items() if own})
 
 
 @contextmanager
@@ -332,6 +340,17 @@ def _timing(total: int, *, enabled: bool) -> Iterator[Callable[[int, str], None]
         return
     with progress_bar("timing every candidate", total, unit="candidates") as report:
         yield lambda done, name: report({"epoch": done})
+
+
+def _cut(sizing: Sizing, epochs: int) -> list[str]:
+    """What was made smaller than its defaults for want of time, in words."""
+    found = []
+    if sizing.size.epochs < epochs:
+        found.append(f"For want of time GNNs were trained for {sizing.size.epochs} of {epochs} epochs; give more.")
+    for name, own in sizing.smaller.items():
+        rows = f", each grown from {own['rows_per_tree']:,} nodes" if own.get("rows_per_tree") else ""
+        found.append(f"For want of time {name} had {own['trees']} trees{rows}.")
+    return found
 
 
 def _said(sizing: Sizing, plan: ResolvedPlan, budget: float) -> str:
@@ -346,5 +365,6 @@ def _said(sizing: Sizing, plan: ResolvedPlan, budget: float) -> str:
     over = sizing.seconds > budget
     taking = f"{done}; about {duration(sizing.seconds)} of {duration(budget)}"
     words = [f"not tried: {name}: {why}" for name, why in sizing.dropped.items()]
+    words += _cut(sizing, size.epochs)
     words += ["even the smallest comparison takes longer than the budget; it is done all the same"] if over else []
     return "\n".join([taking, *words])

@@ -33,6 +33,7 @@ _MARKS = {
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 _WIDE = 500  # columns; from here on a file is read in parts
 _MOST_COMMENTS = 1_000  # lines
+_LOOKED_AT = 1_000  # rows below a header that may be none
 _PART = 8_000_000  # fields that are parsed at a time
 
 
@@ -68,8 +69,8 @@ def read_csv(
         encoding: None for what a byte order mark says, else UTF-8, else cp1252 or Latin-1.
         rows: read so many from the start; None for all.
         columns: read these; None for all.
-        unnamed: what to call the first columns of a file whose first row has numbers instead of names; without it, such
-            a row is taken as names, with a remark.
+        unnamed: what to call the first columns of a file whose first row has numbers or ids instead of names; without
+            it, such a row is taken as names, with a remark.
 
     Returns:
         The table, and what was guessed.
@@ -222,7 +223,7 @@ def _layout(path: Path, separator: str, encoding: str, unnamed: Sequence[str]) -
             header, separator = _start(path, taken, encoding, 1, comments)[0], taken
             found["separator"] = (taken, f"{path}: the fields are separated by {_SEPARATORS[taken]}; read so.")
     names = [name.strip() for name in header]
-    if _values(names):
+    if _values(names) or (unnamed and _are_ids(names[:2], _start(path, separator, encoding, _LOOKED_AT, comments)[1:])):
         if unnamed and (separator != "," or names != [str(i) for i in range(len(names))]):  # pandas' own are 0,1,2
             names = [*unnamed, *(f"column{i}" for i in range(len(unnamed) + 1, len(names) + 1))][: len(names)]
             found["header"] = (
@@ -242,6 +243,22 @@ def _values(names: Sequence[str]) -> bool:
     """Whether a header looks like a row of the table: numbers alone, or some that are not whole."""
     numeric = [name for name in names if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", name, re.IGNORECASE)]
     return len(numeric) == len(names) or any(not name.lstrip("+-").isdigit() for name in numeric)
+
+
+def _are_ids(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the two fields of a header are ids as the rows below have them, not the names of their columns.
+
+    They are if each is among the ids below, or looks as all in its column do but for its digits, as u17 and u4. Fields
+    such as node1 and node2 are names.
+    """
+    if len(names) < 2 or not rows or min(map(len, rows)) < 2:
+        return False
+    if [re.sub(r"[01]$", "", names[0]), re.sub(r"[12]$", "", names[1])] == [names[0][:-1]] * 2:
+        return False
+    ends = {field.strip() for row in rows for field in row[:2]}
+    shapes = [{re.sub(r"\d+", "0", row[i].strip()) for row in rows} for i in (0, 1)]
+    alike = [re.search(r"\d", name) and {re.sub(r"\d+", "0", name)} == shapes[i] for i, name in enumerate(names)]
+    return all(name in ends or alike[i] for i, name in enumerate(names))
 
 
 def _comments(path: Path, encoding: str) -> int:

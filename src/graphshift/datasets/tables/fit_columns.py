@@ -18,7 +18,7 @@ from graphshift.datasets.tables.files import Table, is_number, shown
 from graphshift.datasets.tables.kinds import Constant, check_slips, date_format, digits
 from graphshift.datasets.tables.numeric import FittedNumber, Numbers, blocks, fit_numbers
 from graphshift.datasets.tables.options import Scale
-from graphshift.datasets.tables.text import Text, fit_text
+from graphshift.datasets.tables.text import Text, are_texts, fit_text
 from graphshift.datasets.tables.words import Category, MultiHot, fit_category, fit_codes, fit_multi_hot, list_separator
 
 _BAG = 20  # so many columns of mostly zeros are a bag of words
@@ -165,6 +165,8 @@ def _fit_one(
         separator = list_separator(train)
         if separator is not None and (found := fit_multi_hot(nodes, train, separator)) is not None:
             return found
+        if are_texts(train) and (text := fit_text(train, "tfidf")) is not None:
+            return text
     fitted = fit_category(nodes, train, chosen=chosen or name in wishes.categorical)
     return _LeftOut(fitted) if isinstance(fitted, str) else fitted
 
@@ -217,8 +219,9 @@ def _said(fitted: Sequence[_Fitted], wishes: Wishes) -> Iterator[str]:
         "of lists as 0/1 features for each word": [
             f.name for f in fitted if isinstance(f, MultiHot) and f.name not in asked
         ],
+        "of texts as TF-IDF of their words": [f.name for f in fitted if isinstance(f, Text) and f.name not in asked],
     }
     said = [f"{listed(names)} {kind}" for kind, names in kinds.items() if names]
     said += [f"{f.none:g} in column {f.name!r} as missing, since it is far from all others" for f in gone]
     if said:
-        yield f"took {'; '.join(said)}. The options scale, categorical, dates and multi_hot change this."
+        yield f"took {'; '.join(said)}. The options scale, categorical, dates, multi_hot and text change this."

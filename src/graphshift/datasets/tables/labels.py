@@ -70,7 +70,8 @@ def fit_label(
     """Learns the classes, or the scale, from the training nodes, ``rows``; the options are those of ``from_tables``.
 
     Without ``kind``, words are classes, and so are whole numbers with at most 200 distinct values; other numbers are
-    regression.
+    regression. Of more than two classes, those that only other nodes have come last: nothing can learn them, so they
+    count as wrong.
     """
     column = numbers_or_text(nodes.column(name, "the labels (option label)"))
     known = column[rows].dropna()
@@ -108,6 +109,10 @@ def fit_label(
             f"{nodes.where}: task is 'binary' and column {name!r} has {len(classes)} labels in training: "
             f"{', '.join(map(shown, classes[:10]))}; expected 2."
         )
+    if kind == "multiclass" and len(classes) > 2:
+        further = _classes(column.dropna().unique())
+        names = {plain_text(one) for one in classes}
+        classes = [*classes, *(one for one in further if plain_text(one) not in names)]
     task = Task(kind, len(classes), metric)
     return Label(name=name, kind=kind, metric=task.metric, classes=tuple(classes)), remarks
 

@@ -13,6 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 
 from graphshift.datasets.tables.cells import Findings, some_rows
 from graphshift.datasets.tables.files import Table
+from graphshift.datasets.tables.kinds import FEWEST
 
 _MOST_WORDS = 20_000  # of a vocabulary: the most frequent ones
 _HASHED = 4096  # features of hashed words
@@ -49,6 +50,17 @@ class Text(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     def features(self) -> list[str]:
         """The names of the features."""
         return [f"{self.name}:{word}" for word in self.words or range(self.hashed)]
+
+
+def are_texts(column: pd.Series) -> bool:
+    """Whether training cells are sentences: several words each, most cells unlike the others, and words in common."""
+    texts = column.dropna().astype(str)
+    if len(texts) < FEWEST or texts.nunique() < max(FEWEST, len(texts) / 3):
+        return False
+    if float((texts.str.count(r"\S+") >= 3).mean()) < 0.5:
+        return False
+    seen = texts.drop_duplicates().str.lower().str.findall(r"\b\w\w+\b").map(set).explode()
+    return bool(len(seen) >= 2 * seen.nunique())
 
 
 def fit_text(column: pd.Series, how: str) -> Text | None:

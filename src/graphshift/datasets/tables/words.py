@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,6 +15,10 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.tables.cells import Findings, some_rows
 from graphshift.datasets.tables.files import NA_WORDS, Table, is_number, plain_text
 from graphshift.datasets.tables.kinds import FEWEST, Constant
+
+#: Of a column with more words than this, those that one training node alone has get no feature: nothing is learned of
+#: them but that node's label.
+MANY = 50
 
 #: What may stand between the words of a list; the clear ones are also recognised unasked.
 SEPARATORS, _CLEAR = (";", "|", ",", " "), (";", "|")
@@ -74,8 +79,9 @@ class _Lists(NamedTuple):
 def fit_category(nodes: Table, column: pd.Series, *, chosen: bool) -> Category | Constant | str:
     """Learns the words of a column's training cells; or says why it is left out."""
     known = column.dropna()
-    words = sorted({plain_text(value) for value in factorized(nodes, known)[1]})
-    flag = len(known) < len(column)
+    codes, values = factorized(nodes, known)
+    texts = [plain_text(value) for value in values]
+    words, flag = sorted(set(texts)), len(known) < len(column)
     if not words or (len(words) == 1 and not flag):
         return Constant(str(column.name), words[0] if words else None)
     if not chosen and len(words) == len(known) >= FEWEST:
@@ -83,13 +89,23 @@ def fit_category(nodes: Table, column: pd.Series, *, chosen: bool) -> Category |
             f"left out column {column.name!r}: it is different for every node, as a name is. To use it, list it in "
             "features, or in text for its words."
         )
-    return Category(name=str(column.name), levels=tuple(words), missing=flag)
+    count: dict[str, int] = dict.fromkeys(words, 0)
+    for text, rows in zip(texts, np.bincount(codes, minlength=len(texts)).tolist(), strict=True):
+        count[text] += rows
+    return Category(name=str(column.name), levels=_shared(count), missing=flag)
+
+
+def _shared(count: Mapping[str, int]) -> tuple[str, ...]:
+    """The words that get a feature, sorted; ``count``: how many training nodes have each."""
+    several = sorted(word for word, nodes in count.items() if nodes > 1)
+    return tuple(several if several and len(count) > MANY else sorted(count))
 
 
 def fit_codes(name: str, values: NDArray[np.generic]) -> Category:
     """The whole numbers of a column's training cells as words, NaN where one is missing."""
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
-    levels = tuple(str(int(value)) for value in np.unique(values[~missing]))
+    found, count = np.unique(values[~missing], return_counts=True)
+    levels = _shared({str(int(value)): int(rows) for value, rows in zip(found, count, strict=True)})
     return Category(name=name, levels=levels, missing=bool(missing.any()), numeric=True)
 
 
@@ -106,7 +122,8 @@ def fit_multi_hot(nodes: Table, column: pd.Series, separator: str) -> MultiHot |
     count = np.bincount(lists.code, minlength=len(lists.words))
     if not len(lists.words) or (bool((count == len(column)).all()) and not flag):
         return None
-    return MultiHot(name=str(column.name), separator=separator, levels=tuple(sorted(lists.words)), missing=flag)
+    levels = _shared(dict(zip(lists.words, count.tolist(), strict=True)))
+    return MultiHot(name=str(column.name), separator=separator, levels=levels, missing=flag)
 
 
 def list_separator(column: pd.Series) -> str | None:

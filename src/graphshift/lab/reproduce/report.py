@@ -23,6 +23,7 @@ from graphshift.lab.paper.trials import trial_tables
 from graphshift.lab.reproduce.figures import draw_item
 from graphshift.lab.reproduce.page import item_page
 from graphshift.lab.shift.tables import shift_tables
+from graphshift.lab.strangers.tables import strangers_tables
 from graphshift.lab.theory.figure import draw_theory
 from graphshift.lab.theory.tables import statements_markdown, statements_table, theory_tables
 from graphshift.lab.toy.figure import draw_toy
@@ -135,6 +136,13 @@ def write_shift(item: Item, records: Sequence[Mapping[str, Any]], folder: Path) 
 def write_choosing(item: Item, records: Sequence[Mapping[str, Any]], folder: Path) -> list[StudyTable]:
     """What each rule chose, and how far behind the best that is."""
     tables = choosing_tables(records)
+    _write(tables, folder / item.name)
+    return tables
+
+
+def write_strangers(item: Item, records: Sequence[Mapping[str, Any]], folder: Path) -> list[StudyTable]:
+    """What was recommended on tables as strangers bring them, beside scikit-learn and ERM."""
+    tables = strangers_tables(records)
     _write(tables, folder / item.name)
     return tables
 

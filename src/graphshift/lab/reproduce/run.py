@@ -24,6 +24,8 @@ from graphshift.lab.paper.reproducing import absent, finished, run_experiment, s
 from graphshift.lab.reproduce import report
 from graphshift.lab.shift.running import DRAWS, HALVINGS, run_shift, shown_shift
 from graphshift.lab.shift.running import cases as shift_cases
+from graphshift.lab.strangers.running import cases as stranger_cases
+from graphshift.lab.strangers.running import run_strangers, shown_strangers
 from graphshift.lab.theory.cases import BETAS, CASES, QUICK_BETAS
 from graphshift.lab.theory.running import run_theory, shown_theory
 from graphshift.lab.trust.running import cases as trust_cases
@@ -117,7 +119,8 @@ def list_items(data_dir: Path | None) -> None:
 
 
 def _run(item: Item, request: Request, chosen: list[str] | None) -> list[StudyTable]:
-    if request.show and not item.experiments and item.name not in ("theory", "shift", "trust", "estimate", "choosing"):
+    of_ours = ("theory", "shift", "trust", "estimate", "choosing", "strangers")
+    if request.show and not item.experiments and item.name not in of_ours:
         return _shown(item, request)
     if item.data:
         tables = _data(item, request)
@@ -131,6 +134,8 @@ def _run(item: Item, request: Request, chosen: list[str] | None) -> list[StudyTa
         tables = _estimate(item, request)
     elif item.name == "choosing":
         tables = _choosing(item, request)
+    elif item.name == "strangers":
+        tables = _strangers(item, request)
     elif not item.experiments:
         tables = report.write_toy(item, request.folder, quick=request.quick)
     else:
@@ -249,6 +254,21 @@ def _choosing(item: Item, request: Request) -> list[StudyTable]:
     with _resumable(), progress_bar("choosing", len(wanted), unit="cases") as told:
         records = run_choosing(file, wanted, request.data_dir, force=request.force, report=told)
     return report.write_choosing(item, records, request.folder)
+
+
+def _strangers(item: Item, request: Request) -> list[StudyTable]:
+    file = request.folder / item.name / "results.jsonl"
+    if request.show:
+        if not file.is_file():
+            _note(f"{item.name}: not in {request.folder}; run it without --show.")
+            return []
+        return report.write_strangers(item, shown_strangers(file), request.folder)
+    wanted = stranger_cases(request.data_seeds or 1, quick=request.quick)
+    workers = 1 if request.workers is None else request.workers
+    with _resumable(), progress_bar("strangers", len(wanted), unit="cases") as told:
+        how: dict[str, Any] = {"workers": workers, "force": request.force, "report": told}
+        records = run_strangers(file, wanted, request.data_dir, **how)
+    return report.write_strangers(item, records, request.folder)
 
 
 def _trust(item: Item, request: Request) -> list[StudyTable]:
