@@ -92,6 +92,8 @@ def allowed(found: Import) -> bool:
     importer, imported = found.file.split("/")[0].removesuffix(".py"), found.module.split(".")[0]
     if importer == "__init__":  # of the package: the public names come from everywhere in the library
         return imported not in ("cli", "lab")
+    if importer == "__main__":  # of the package: the command line
+        return imported == "cli"
     if imported in ("", importer):
         return True
     if "lab" in (importer, imported):

@@ -69,3 +69,13 @@ def test_a_wrong_link_is_found(tmp_path: Path) -> None:
     page.write_text("# A heading: here\n[a](#a-heading-here) [b](none.md) [c](#nothing) `[d](code)` [e](https://x.y)\n")
     with pytest.raises(AssertionError, match=r"\['none.md', '#nothing'\]"):
         test_links_lead_somewhere(page)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if "8" in p.read_text()], ids=lambda page: page.name)
+def test_files_that_a_page_puts_in_are_there(page: Path) -> None:
+    """A formatter once wrote `--8 < --`, and readers saw that line in place of the program."""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if re.match(r"-+\s*8\s*<", line):
+            named = re.fullmatch(r'--8<-- "([^"]+)"', line)
+            assert named, line
+            assert (ROOT / named[1]).is_file(), line

@@ -28,6 +28,11 @@ def test_the_version_is_the_packages(graphshift: Any) -> None:
     assert (answer.status, answer.out, answer.err) == (0, f"{gs.__version__}\n", "")
 
 
+def test_python_runs_the_package() -> None:
+    done = subprocess.run([sys.executable, "-m", "graphshift", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{gs.__version__}\n"
+
+
 def test_help_imports_nothing_heavy() -> None:
     """One process for all commands; ``graphshift.lab`` is not light either: it comes when a command runs."""
     code = f"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -264,6 +265,21 @@ def test_the_kind_of_graph_must_fit_the_model(plain: tuple[Predictor, Any], tabu
         Service(plain[0], tables())
     with pytest.raises(GraphshiftError, match="a table of nodes and a table of edges"):
         Service(tabular[0], plain[1])
+
+
+@pytest.mark.parametrize(
+    ("node", "said"),
+    [
+        ({"x": ["a"] * 16}, r"nodes\[1\]\.x\[0\]: Input should be a valid number"),
+        ({"id": {}}, r"nodes\[1\]\.id: expected a string, boolean, integer, number or array"),
+        ({"x": 3, "id": [1, {}]}, r"nodes\[1\]\.id\[1\]: Input should be a valid number"),
+    ],
+)
+def test_the_place_of_a_mistake_is_named(plain: tuple[Predictor, Any], node: dict[str, Any], said: str) -> None:
+    good = {"id": "a", "x": [0.0] * 16}
+    answer = client(Service(plain[0])).post("/predict", json={"nodes": [good, good | node]})
+    assert answer.status_code == 422
+    assert re.match(said, answer.json()["detail"]), answer.json()
 
 
 def hostile(width: int) -> Iterator[tuple[str, bytes]]:

@@ -118,6 +118,23 @@ def _takes(body: type[BaseModel]) -> dict[str, Any]:
 
 
 def _first_problem(error: ValidationError) -> str:
-    problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(str(part)[:50] for part in problem["loc"][:4]) or "the body"
-    return f"{where}: {problem['msg'][:300]}"
+    """One sentence. A value that fits none of several types has a problem for each: the furthest one counts."""
+    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    first, place = problems[0], problems[0]["loc"]
+    alike = [one for one in problems if one["loc"][: len(place) - 1] == place[:-1] and one["msg"].startswith(_WANTED)]
+    if not (first["msg"].startswith(_WANTED) and len({one["loc"][len(place) - 1] for one in alike}) > 1):
+        return f"{_place(place)}: {first['msg'][:300]}"
+    deepest = max(alike, key=lambda one: len(one["loc"]))
+    if len(deepest["loc"]) > len(place):  # without the name of the type
+        return f"{_place(place[:-1] + deepest['loc'][len(place) :])}: {deepest['msg'][:300]}"
+    kinds = list(dict.fromkeys(one["msg"].removeprefix(_WANTED).partition(",")[0] for one in alike))
+    return f"{_place(place[:-1])}: expected a {', '.join(kinds[:-1])} or {kinds[-1]}"
+
+
+_WANTED = "Input should be a valid "
+
+
+def _place(parts: Sequence[int | str]) -> str:
+    """As ``nodes[0].x``."""
+    found = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:50]}" for part in parts[:5])
+    return found.removeprefix(".") or "the body"

@@ -1,0 +1,5 @@
+"""``python -m graphshift``."""
+
+from graphshift.cli import main
+
+main()
