@@ -392,7 +392,9 @@ def test_the_proposed_toml_says_what_it_could_not_find(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:'own'", "ignore:fit")
 def test_a_class_that_training_never_has_comes_last_and_counts_as_wrong() -> None:
-    nodes = pd.DataFrame({"id": range(9), "label": [*"bcdbcd", *"ab", None], "place": ["x"] * 6 + ["y"] * 3, "v": range(9)})
+    nodes = pd.DataFrame(
+        {"id": range(9), "label": [*"bcdbcd", *"ab", None], "place": ["x"] * 6 + ["y"] * 3, "v": range(9)}
+    )
     edges = pd.DataFrame({"source": [0, 6], "target": [1, 7]})
     with pytest.warns(GraphshiftWarning, match=r"class 'a' is never in training.*\(1 of y\) count as wrong"):
         data = from_tables(nodes, edges, environments="place", train="x", tests="y")

@@ -139,7 +139,9 @@ def timed(
         scored = next((cost for cost in costs.values() if cost.epoch), None)  # GNNs are scored alike
         if found is None and "epochs" in plan.settings(arm) and scored is not None:
             found = _cost_of_epochs(plan, arm, data, scored)
-        elif found is None or (isinstance(found, Cost) and not found.settings and found.once(0) < _MOST_FOR_ONE * budget):
+        elif found is None or (
+            isinstance(found, Cost) and not found.settings and found.once(0) < _MOST_FOR_ONE * budget
+        ):
             found = _cost(plan, arm, data, clock)
         if isinstance(found, str):
             dropped[arm.name] = f"it failed: {found}"

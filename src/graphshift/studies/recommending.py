@@ -189,7 +189,9 @@ def recommend_on(
             how["blended"] = [[a.name for a in checked.arms if a.settings["method"] in g] for g in FAMILIES]
             sizing = fitted_to(costs, needed, epochs, left, **how)
             sizing = replace(sizing, dropped={**slow, **sizing.dropped})
-    plan = plan_of(dataset, options or {}, data, sizing.size, common, rules=rules, names=sizing.arms, smaller=sizing.smaller)
+    plan = plan_of(
+        dataset, options or {}, data, sizing.size, common, rules=rules, names=sizing.arms, smaller=sizing.smaller
+    )
     if progress:
         print(_said(sizing, checked, budget), file=sys.stderr)
     how_run: dict[str, Any] = {"workers": workers, "threads": threads, "force": force, "progress": progress}

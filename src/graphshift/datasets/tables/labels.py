@@ -111,8 +111,8 @@ def fit_label(
         )
     if kind == "multiclass" and len(classes) > 2:
         further = _classes(column.dropna().unique())
-        names = {plain_text(one) for one in classes}
-        classes = [*classes, *(one for one in further if plain_text(one) not in names)]
+        trained = {plain_text(one) for one in classes}
+        classes = [*classes, *(one for one in further if plain_text(one) not in trained)]
     task = Task(kind, len(classes), metric)
     return Label(name=name, kind=kind, metric=task.metric, classes=tuple(classes)), remarks
 

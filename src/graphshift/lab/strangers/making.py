@@ -45,9 +45,7 @@ def edges_between(random: Random, kind: Array, degree: float, alike: float, heav
     return pd.DataFrame(pairs, columns=["source", "target"])
 
 
-def joined(
-    parts: Sequence[tuple[str, pd.DataFrame, pd.DataFrame]], column: str, label: str | None = None
-) -> Stranger:
+def joined(parts: Sequence[tuple[str, pd.DataFrame, pd.DataFrame]], column: str, label: str | None = None) -> Stranger:
     """Graphs beside each other, with ids of their own and a column that names the graph.
 
     ``label`` is named to ``init`` where no name gives it away.
@@ -74,8 +72,8 @@ def airports(random: Random) -> Stranger:
         degrees = np.bincount(pairs.ravel(), minlength=count)
         traffic = hub * random.lognormal(0, 0.5, count)
         quarter = np.argsort(np.argsort(traffic)) * 4 // count
-        table = {"activity": quarter, "routes": degrees, "departures": (scale * traffic * 100).round()}
-        table["departures"] = table["departures"] * random.lognormal(0, 0.9, count)
+        table: dict[str, Array] = {"activity": quarter, "routes": degrees}
+        table["departures"] = (scale * traffic * 100).round() * random.lognormal(0, 0.9, count)
         table |= {"lat": random.uniform(-50, 65, count), "lon": random.uniform(-170, 170, count)}
         table["runways"] = np.maximum(1, random.poisson(1 + np.log(hub)))
         parts.append((name, pd.DataFrame(table), pd.DataFrame(pairs, columns=["source", "target"])))
@@ -207,8 +205,5 @@ def visits(random: Random) -> Stranger:
 #: By name.
 MADE: Mapping[str, Callable[[Random], Stranger]] = {
     one.__name__: one
-    for one in (
-        *(airports, web_pages, fraud, useless_columns, other_kinds),
-        *(mixed, bought_together, tissues, visits),
-    )
+    for one in (*(airports, web_pages, fraud, useless_columns, other_kinds), *(mixed, bought_together, tissues, visits))
 }

@@ -67,7 +67,9 @@ def papers(train: str, data_dir: Path | None) -> Stranger:
         parts.append((e.name.split()[0], table, _pairs(e)))
     names = [name for name, *_ in parts]
     roles = {"train": names[:1], "val": names[1:2], "tests": names[2:]}
-    return replace(joined(parts, "database"), changes={role: f"{role} = {json.dumps(own)}" for role, own in roles.items()})
+    return replace(
+        joined(parts, "database"), changes={role: f"{role} = {json.dumps(own)}" for role, own in roles.items()}
+    )
 
 
 def streamers(data_dir: Path | None, regions: Sequence[str] = ()) -> Stranger:
@@ -85,7 +87,8 @@ def streamers(data_dir: Path | None, regions: Sequence[str] = ()) -> Stranger:
 def papers_by_year(data_dir: Path | None) -> Stranger:
     """Papers on diabetes with the year, TF-IDF words as columns."""
     whole = load("pubmed-temporal", **_at(data_dir)).tests[-1]
-    assert whole.time is not None and whole.y is not None
+    assert whole.time is not None
+    assert whole.y is not None
     x = features_of(whole)
     dense = x.toarray() if hasattr(x, "toarray") else x
     table = pd.DataFrame(np.round(dense, 5), columns=[f"w{i}" for i in range(dense.shape[1])])

@@ -48,7 +48,9 @@ def reference_scores(nodes: pd.DataFrame, options: Mapping[str, Any], data: Shif
                 )
             if not _codes(table):
                 break
-        found["ERM"] = float(np.mean([*ERM().set_params(**_usual(data)).fit(data).score(data.tests).values()]))
+        scores = ERM().set_params(**_usual(data)).fit(data).score(data.tests)
+        assert isinstance(scores, dict)
+        found["ERM"] = float(np.mean([*scores.values()]))
     return found
 
 

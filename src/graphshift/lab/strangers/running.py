@@ -117,7 +117,9 @@ def measured(case: Case, stranger: Stranger, workers: int) -> dict[str, Any]:
 def options_of(text: str, stranger: Stranger, folder: Path) -> dict[str, Any]:
     """What the file that ``init`` wrote says of the data, with the user's changes."""
     if "environments" in stranger.changes:  # whatever was proposed is taken back
-        pattern = r"(?m)^(environments|train|val|tests|unlabelled|time|train_until|val_until|test_until|target_until) = "
+        pattern = (
+            r"(?m)^(environments|train|val|tests|unlabelled|time|train_until|val_until|test_until|target_until) = "
+        )
         text = re.sub(pattern, r"# \1 = ", text)
     for option, line in stranger.changes.items():
         text = re.sub(rf"(?m)^(# )?{option} = .*$", "", text) + line + "\n"

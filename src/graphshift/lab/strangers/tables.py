@@ -36,5 +36,15 @@ def strangers_tables(records: Sequence[Mapping[str, Any]]) -> list[StudyTable]:
         f"reference: {missed} of {len(records)}. Best arm: the candidate that is best on the tests, which nobody can "
         "choose."
     )
-    columns = ["stranger", "metric", "budget", "recommended", "test", "best reference", "its test", "points", "best arm"]
+    columns = [
+        "stranger",
+        "metric",
+        "budget",
+        "recommended",
+        "test",
+        "best reference",
+        "its test",
+        "points",
+        "best arm",
+    ]
     return [StudyTable("recommend on strangers' tables", columns, rows, note)]
