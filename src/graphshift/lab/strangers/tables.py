@@ -25,11 +25,12 @@ def strangers_tables(records: Sequence[Mapping[str, Any]]) -> list[StudyTable]:
     for record in records:
         show = METRICS[record["metric"]].show
         name, gap = behind(record)
-        missed += gap > BAR
+        late = bool(gap > BAR)
+        missed += late
         best = record["best"]
         row = [f"{record['stranger']} {record['draw']}", record["metric"], f"{record['budget']:g} s"]
         row += [record["chosen"]["name"], show(record["chosen"]["test"]), name, show(record["references"][name])]
-        row += [f"{'> ' * (gap > BAR)}{-100 * gap:+.1f}", f"{best['name']} ({show(best['test'])})"]
+        row += [f"{'> ' * late}{-100 * gap:+.1f}", f"{best['name']} ({show(best['test'])})"]
         rows.append(row)
     note = (
         "Mean over tests; test labels were looked at when all was done. > : more than two points below the best "
