@@ -21,6 +21,7 @@ from graphshift.explorers import (
     Random,
     Reinforce,
     SparsePolicy,
+    SwapEdges,
     View,
 )
 from graphshift.graph.graph import Graph
@@ -140,6 +141,7 @@ def test_explorers_by_name() -> None:
         "mixed": MixedExplorer,
         "drop-edge": DropEdge,
         "add-edge": AddEdge,
+        "swap-edges": SwapEdges,
     }
     assert ours == EXPLORERS
     assert issubclass(Reinforce, Explorer)

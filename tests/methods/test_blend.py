@@ -19,7 +19,7 @@ from graphshift.estimators import make_estimator
 from graphshift.estimators.adaptation import Calibration
 from graphshift.fitting.fit import FitRequest, fit_in_folder
 from graphshift.fitting.memory.estimating import estimate
-from graphshift.methods.blend import blended
+from graphshift.methods.blend import blended, likeliest_weights
 from graphshift.training.callbacks import Callback
 from graphshift.training.loop import Choice, Interrupted
 from graphshift.training.run import Run
@@ -56,6 +56,44 @@ def test_blended_is_the_mean_of_probabilities_or_values() -> None:
     np.testing.assert_allclose(float(binary), (1 / (1 + np.exp(-np.float32(0.3))) + 1 / (1 + np.exp(2))) / 2, rtol=1e-6)
     values = blended([torch.tensor([[1.0], [4.0]]), torch.tensor([[2.0], [0.0]])], Task("regression", 0))
     assert values.tolist() == [[1.5], [2.0]]
+
+
+def test_the_likeliest_weights_of_two_are_those_of_a_search() -> None:
+    """Against the likelihood on a fine grid, and where one member is always better."""
+    p = torch.rand(60, 2, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    grid = torch.linspace(0, 1, 20_001, dtype=torch.float64)
+    likelihood = (grid * p[:, :1] + (1 - grid) * p[:, 1:]).log().sum(dim=0)
+    best = float(grid[int(likelihood.argmax())])
+    assert 0.05 < best < 0.95
+    np.testing.assert_allclose(likeliest_weights(p).tolist(), [best, 1 - best], atol=1e-4)
+    assert likeliest_weights(torch.tensor([[0.9, 0.3], [0.5, 0.2]]).double())[0] > 0.999
+
+
+def test_weights_by_validation_labels(data: gs.ShiftDataset, tmp_path: Path) -> None:
+    """A GNN and an MLP: the likelihood on a grid of calibrated members; saved, loaded, refused."""
+    members = [ERM, {**ERM, "backbone": "mlp"}]
+    model = gs.Blend(members=members, weights="val").fit(data)
+    (val,) = data.val
+    each = np.stack([one.predict_proba(val, calibrated=True) for one in model.members_])
+    right = each[:, np.arange(val.num_nodes), val.y.numpy()]
+    grid = np.linspace(0, 1, 2_001)[:, None]
+    best = float(grid[np.log(grid * right[0] + (1 - grid) * right[1]).sum(axis=1).argmax(), 0])
+    found = model.weights_
+    assert found is not None
+    assert float(found[0]) == pytest.approx(best, abs=2e-3)
+    assert abs(best - 0.5) > 0.01  # else equal weights would pass as well
+    test = data.tests[0]
+    both = np.stack([one.predict_proba(test, calibrated=True) for one in model.members_])
+    np.testing.assert_allclose(model.predict_proba(test), np.einsum("m,mnc->nc", found.numpy(), both), rtol=1e-9)
+    model.save(tmp_path / "model")
+    assert (gs.load_model(tmp_path / "model").predict_proba(test) == model.predict_proba(test)).all()
+    arrays = model.arrays()
+    for bad in (torch.tensor([0.5, 0.6]).double(), torch.tensor([1.5, -0.5]).double(), torch.tensor([0.5, 0.5])):
+        with pytest.raises(ValueError, match="weights are missing, or not 2"):
+            model.resolved(data.defaults).take_arrays({**arrays, "weights": bad}, model.n_features_in_, model.task_)
+    bare = gs.ShiftDataset("bare", data.train, (), data.tests)
+    with pytest.raises(GraphshiftError, match="weights 'val' need validation graphs"):
+        gs.Blend(members=members, weights="val", selection="last").fit(bare)
 
 
 @pytest.mark.parametrize("adapt", [None, "norm"])

@@ -95,6 +95,32 @@ def test_steps_are_those_of_algorithm_1(T: int, count: int, K: int, optimizer: s
             assert torch.equal(left.generator.get_state(), right.generator.get_state())
 
 
+@pytest.mark.parametrize("low_memory", [False, True])
+@pytest.mark.parametrize("over", ["pooled", "within"])
+def test_an_anchor_is_the_risk_without_edits_in_the_mean(over: str, low_memory: bool) -> None:
+    """Steps of SGD by hand: Var + β ((1 − a) mean of views + a mean of graphs as they are)."""
+    training, K, a, beta = environments(2), 3, 0.3, 0.7
+    backbone = GCN(5, 3, hidden_channels=6).train()
+    twin = copy.deepcopy(backbone)
+    options = {"views": K, "beta": beta, "anchor": a, "variance": over, "low_memory": low_memory}
+    method = EERMMethod(backbone, EERM(**options, lr=0.02, weight_decay=0.1), lambda m, k: Random(1, seed=9 * m + k))
+    same = [[Random(1, seed=9 * m + k) for k in range(K)] for m in range(2)]
+    adam = torch.optim.AdamW(twin.parameters(), lr=0.02, weight_decay=0.1)
+    for _ in range(3):
+        row = method.step(training, 0.0)
+        views = [[one.propose(e.graph).graph for one in mine] for e, mine in zip(training, same, strict=True)]
+        risks = torch.stack([risk_of(twin, e, g) for e, mine in zip(training, views, strict=True) for g in mine])
+        whole = torch.stack([risk_of(twin, e, e.graph) for e in training])
+        spread = risks.view(2, K).var(dim=1).mean() if over == "within" else risks.var()
+        loss = spread + beta * ((1 - a) * risks.mean() + a * whole.mean())
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        assert row["loss"] == pytest.approx(loss.item(), rel=1e-4)
+        assert abs(float((whole.mean() - risks.mean()).detach())) > 1e-3  # else no anchor would pass as well
+    assert_close(shown(backbone.state_dict()), shown(twin.state_dict()), rtol=1e-3, atol=1e-5)
+
+
 def trained(steps: int = 4, *, count: int = 1, seed: int = 0, make: Any = learner, **options: Any) -> EERMMethod:
     torch.manual_seed(seed)
     backbone = options.pop("backbone", None) or GCN(5, 3, hidden_channels=6, dropout=options.pop("dropout", 0.0))

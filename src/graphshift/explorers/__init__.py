@@ -10,6 +10,7 @@ from graphshift.explorers.gradient import AIMS, Gradient
 from graphshift.explorers.policy import SparsePolicy
 from graphshift.explorers.random import Random
 from graphshift.explorers.reinforce import Reinforce
+from graphshift.explorers.swap_edges import SwapEdges
 
 if not TYPE_CHECKING:
     __getattr__ = EXPLORERS.class_named  # of an explorer whose file is not imported above

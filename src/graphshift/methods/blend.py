@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from graphshift.core.hparams import hparam, hparams_of
 from graphshift.core.randomness import derive_seed
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
+from graphshift.estimators.adaptation import estimated_prior
 from graphshift.estimators.asked import Asked
 from graphshift.estimators.base import METHODS, Estimator
 from graphshift.estimators.confidence import Confidence
@@ -31,18 +32,32 @@ from graphshift.training.run import Run
 from graphshift.training.selection import adversarially_edited, explored_score
 
 
-def blended(outputs: Sequence[Tensor], task: Task) -> Tensor:
+def blended(outputs: Sequence[Tensor], task: Task, weights: Tensor | None = None) -> Tensor:
     """The output whose class probabilities, or values in regression, are the mean of those of several outputs.
 
     Args:
         outputs: of the members, ``[nodes, out_channels]`` each.
         task: what they predict.
+        weights: of the members, which sum to 1, ``[members]``; None for equal ones.
 
     Returns:
         ``[nodes, out_channels]``, float64.
     """
-    mean = torch.stack([task.probabilities(output) for output in outputs]).mean(dim=0)
+    each = torch.stack([task.probabilities(output) for output in outputs])
+    mean = each.mean(dim=0) if weights is None else torch.einsum("m,m...->...", weights.to(each), each)
     return task.output_of(mean) if task.is_classification else mean.unsqueeze(1)
+
+
+def likeliest_weights(probabilities: Tensor) -> Tensor:
+    """λ that maximises Σ_v log Σ_m λ_m p_m(y_v | x_v), λ ≥ 0, Σ λ = 1: ``[members]``.
+
+    By expectation maximisation: mixture weights and class priors are the same problem.
+
+    Args:
+        probabilities: which each member gives to the true class of labelled nodes, ``[nodes, members]``, float64.
+    """
+    members = probabilities.shape[1]
+    return estimated_prior(probabilities, torch.full((members,), 1 / members, dtype=torch.float64))[0]
 
 
 @METHODS.register("blend", label="Blend")
@@ -58,11 +73,13 @@ class Blend(Estimator):
     Args:
         members: the settings of each member by name, ``method`` among them, as ``{"method": "erm", "lr": 0.001}``; a
             name stands for a method with its defaults; ``"forest,erm"`` and JSON are read too. Two to ten.
+        weights: ``"equal"``, or ``"val"``: those under which the validation labels are likeliest.
         selection: by which every member chooses its epoch; the blend is scored by it once.
         seed: of every member that has no ``seed`` of its own.
 
     Attributes:
         members_: the fitted members.
+        weights_: of the members; None where they are equal.
         task_ … calibrations_: as in :class:`~graphshift.estimators.base.Estimator`; ``best_epoch_`` is 0.
 
     >>> import graphshift as gs
@@ -76,6 +93,7 @@ class Blend(Estimator):
     members: list[dict[str, Any]] = hparam(
         [{"method": "forest"}, {"method": "erm"}], help="what is averaged: names, or JSON with settings of each"
     )
+    weights: Literal["equal", "val"] = hparam("equal", help="of the members: equal, or likeliest by validation labels")
 
     @classmethod
     def completed(cls, values: dict[str, Any], defaults: Mapping[str, Any], where: str = "") -> dict[str, Any]:
@@ -94,14 +112,17 @@ class Blend(Estimator):
         return checked_members(self.members, self.seed, self.selection)
 
     def check_task(self, task: Task) -> None:
-        """Every member must be able to learn it."""
+        """Every member must be able to learn it; weights are found for classes."""
+        if self.weights == "val" and not task.is_classification:
+            raise GraphshiftError("blend: weights 'val' are for classes, and the task is regression; choose 'equal'.")
         for member in self.resolved().new_members():
             member.check_task(task)
 
     def arrays(self) -> dict[str, Tensor]:
         """Of member i the arrays as ``member-i.NAME``, temperature and floor as ``calibration-i`` (``…-norm``).
 
-        Those of a member that was not calibrated are empty: one that is missing is damage, not a choice.
+        Those of a member that was not calibrated are empty: one that is missing is damage, not a choice. Where weights
+        were chosen, ``weights``.
         """
         return self._arrays(self.members_)
 
@@ -113,12 +134,13 @@ class Blend(Estimator):
                 known = member.confidences_.get(mode)
                 pair = [] if known is None else [known.temperature, known.floor]
                 found[_calibration(i, mode)] = torch.tensor(pair, dtype=torch.float64)
-        return found
+        return found if self.weights_ is None else found | {"weights": self.weights_}
 
     def take_arrays(self, arrays: Mapping[str, Tensor], features: int, task: Task) -> None:
         """Becomes the blend with these arrays."""
         members = self.new_members()
         known = {_calibration(i, mode) for i in range(1, len(members) + 1) for mode in ("", "norm")}
+        known |= {"weights"} if self.weights == "val" else set()
         prefixes = tuple(f"member-{i}." for i in range(1, len(members) + 1))
         if unknown := [name for name in arrays if name not in known and not name.startswith(prefixes)]:
             raise ValueError(f"array {unknown[0]!r} belongs to none of the {len(members)} members")
@@ -134,7 +156,7 @@ class Blend(Estimator):
             member.task_, member.n_features_in_, member.settings_ = task, features, member.settings()
             member.prior_, member.calibrations_ = torch.empty(0, dtype=torch.float64), {}
             member.confidences_ = _confidences(arrays, i, _modes(member))
-        self.members_ = members
+        self.members_, self.weights_ = members, _weights(arrays, len(members)) if self.weights == "val" else None
 
     def take(self, choice: Choice) -> None:
         """Takes the weights that a rule chose for every GNN, and what belongs to them."""
@@ -142,6 +164,7 @@ class Blend(Estimator):
             if isinstance(member, GNNEstimator):
                 member.take(Choice(choice.epoch, choice.score, _own(choice.weights, i)))
             member.confidences_ = _confidences(choice.weights, i, _modes(member))
+        self.weights_ = choice.weights.get("weights")
 
     def wanted_target(self, target: Graphs | str | None) -> Graphs | str | None:
         """What the first member wants that wants another than what was given."""
@@ -205,6 +228,7 @@ class Blend(Estimator):
             self.members_, self.task_, self.n_features_in_ = members, task, training[0].num_features
             self.n_edge_features_ = max(member.n_edge_features_ for member in members)
             started = time.perf_counter()
+            self.weights_ = self._weighed(asked.calibrating) if chosen.weights == "val" else None
             best = Choice(0, self._score(chosen.selection, selection), {})
             also = self._further(asked)
             loss = fmean(float(e.risk(self._plain_output(e, ()))) for e in training)
@@ -222,6 +246,16 @@ class Blend(Estimator):
                 listener.on_end(result)
         return result
 
+    def _weighed(self, graphs: Sequence[Environment]) -> Tensor:
+        """The members' weights by labelled graphs that they were not trained on."""
+        if not graphs:
+            raise GraphshiftError("blend: weights 'val' need validation graphs, or selection 'id_val'; choose 'equal'.")
+        likely = []
+        for e in graphs:
+            found = torch.stack([self.task_.probabilities(one)[e.counted.cpu()] for one in self._outputs(e, ())], dim=1)
+            likely.append(found[torch.arange(len(found)), :, e.labels.cpu().long()])
+        return likeliest_weights(torch.cat(likely).double())
+
     def _further(self, asked: Asked) -> dict[str, Choice]:
         """What further rules chose: the members' epochs by each rule together."""
         if not asked.also:
@@ -233,6 +267,8 @@ class Blend(Estimator):
             for member in self.members_:
                 member.take(member.also_[name])
                 member.calibrate(asked.calibrating)
+            if self.weights_ is not None:
+                self.weights_ = self._weighed(asked.calibrating)
             weights = {key: one.clone() for key, one in self._arrays(networks).items()}
             found[name] = Choice(0, self._score(name, rule), weights)
         self.take(Choice(0, None, own))
@@ -259,13 +295,17 @@ class Blend(Estimator):
         return fmean(score for score in edited if score is not None)
 
     def _plain_output(self, environment: Environment, parts: Sequence[str] = ()) -> Tensor:
+        return blended(self._outputs(environment, parts), self.task_, self.weights_)
+
+    def _outputs(self, environment: Environment, parts: Sequence[str]) -> list[Tensor]:
+        """The calibrated output of every member."""
         outputs = []
         for member in self.members_:
             mode = "norm" if "norm" in parts and member.has_batch_norm else ""
             output = member._plain_output(environment.to(member._device()), (mode,) if mode else ())
             known = member.confidences_.get(mode)
             outputs.append(output if known is None else known.scaled(output, self.task_))
-        return blended(outputs, self.task_)
+        return outputs
 
 
 def _fit_member(
@@ -319,6 +359,15 @@ def _confidences(arrays: Mapping[str, Tensor], number: int, modes: Sequence[str]
             if not 0 < temperature < float("inf") or not 0 <= floor <= 1:
                 raise ValueError(f"{name} has temperature {temperature} and floor {floor}")
             found[mode] = Confidence(temperature, floor)
+    return found
+
+
+def _weights(arrays: Mapping[str, Tensor], members: int) -> Tensor:
+    """The members' weights, checked."""
+    found = arrays.get("weights", torch.empty(0))
+    fit = found.shape == (members,) and found.dtype == torch.float64 and bool((found >= 0).all())
+    if not fit or not abs(float(found.sum()) - 1) < 1e-6:
+        raise ValueError(f"weights are missing, or not {members} float64 numbers from 0 that sum to 1")
     return found
 
 

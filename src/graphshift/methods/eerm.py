@@ -27,7 +27,14 @@ from graphshift.estimators.base import METHODS
 from graphshift.estimators.gnn import GNNEstimator
 from graphshift.explorers import AIMS, EXPLORERS, Change, Explorer, SharedRisk, View
 from graphshift.graph.graph import Graph
-from graphshift.methods.risks import grouped, grouped_objective, grouped_rewards, grouped_weights, variance
+from graphshift.methods.risks import (
+    anchored_mean,
+    grouped,
+    grouped_objective,
+    grouped_rewards,
+    grouped_weights,
+    variance,
+)
 from graphshift.training.method import Method, with_prefix
 
 Result = TypeVar("Result")
@@ -80,12 +87,13 @@ class EERMMethod(Method):
         beta += 0.0 if end is None else (end - beta) * progress
         views = self._propose(environments, stems)  # t = T, line 4
         backward = self._backward_one_by_one if self.hparams.low_memory else self._backward
-        risks = backward(environments, stems, views, beta)
+        risks, anchors = backward(environments, stems, views, beta)
         self._learn(environments, views, risks)  # lines 5 and 6
         self.descend()  # line 9, on this iteration's risks
         graphs, over = len(environments), self.hparams.variance
         spread = torch.stack([variance(group) for group in grouped(risks, graphs, over)]).mean()
-        numbers = {"loss": spread + beta * risks.mean(), "variance": spread, "risk": risks.mean()}
+        mean = anchored_mean(risks, anchors, self.hparams.anchor)
+        numbers = {"loss": spread + beta * mean, "variance": spread, "risk": mean}
         return {name: float(number) for name, number in numbers.items()} | {"beta": beta}
 
     def _keep_statistics(self, environments: Sequence[Environment], stems: Sequence[Tensor]) -> None:
@@ -246,27 +254,44 @@ class EERMMethod(Method):
         triples = zip(explorers, proposed, rewards.tolist(), strict=True)
         self._together(explorers, [partial(explorer.learn, view, reward) for explorer, view, reward in triples])
 
-    def _backward(self, environments: Environments, stems: Sequence[Tensor], views: Views, beta: float) -> Tensor:
-        risks = self._risks(environments, stems, views)
-        grouped_objective(risks, len(environments), self.hparams.variance, beta).backward()
-        return risks.detach()
+    def _anchors(self, environments: Environments, stems: Sequence[Tensor]) -> Tensor | None:
+        """The risks of the graphs without edits, if they have a part in the mean."""
+        if not self.hparams.anchor:
+            return None
+        pairs = zip(environments, stems, strict=True)
+        return torch.stack([self._risk(e, h, View(e.graph)) for e, h in pairs])
+
+    def _backward(
+        self, environments: Environments, stems: Sequence[Tensor], views: Views, beta: float
+    ) -> tuple[Tensor, Tensor | None]:
+        risks, anchors = self._risks(environments, stems, views), self._anchors(environments, stems)
+        grouped_objective(
+            risks, len(environments), self.hparams.variance, beta, anchors, self.hparams.anchor
+        ).backward()
+        return risks.detach(), None if anchors is None else anchors.detach()
 
     def _backward_one_by_one(
         self, environments: Environments, stems: Sequence[Tensor], views: Views, beta: float
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor | None]:
         device = stems[0].device
         before = rng_state(device)
         risks = self._risks_only(environments, stems, views)
-        weights = iter(grouped_weights(risks, len(environments), self.hparams.variance, beta))
+        share, graphs = self.hparams.anchor, len(environments)
+        weights = iter(grouped_weights(risks, graphs, self.hparams.variance, (1 - share) * beta))
         set_rng_state(before, device)  # the second pass draws the same dropout
         leaves = [stem.detach().requires_grad_(stem.requires_grad) for stem in stems]
         for environment, leaf, row in zip(environments, leaves, views, strict=True):
             for view in row:
                 (next(weights) * self._risk(environment, leaf, view)).backward()
+        anchors = []
+        for environment, leaf in zip(environments, leaves, strict=True) if share else ():
+            (anchor,) = self._anchors([environment], [leaf])  # type: ignore[misc]
+            (share * beta / graphs * anchor).backward()
+            anchors.append(anchor.detach())
         for stem, leaf in zip(stems, leaves, strict=True):
             if leaf.grad is not None:
                 stem.backward(leaf.grad)
-        return risks
+        return risks, torch.stack(anchors) if anchors else None
 
 
 @dataclass
@@ -298,6 +323,8 @@ class EERM(GNNEstimator):
         beta: β.
         beta_end: None keeps β constant; a number moves it there in a straight line over training (the authors' code
             grows it tenfold on Twitch).
+        anchor: share of the graphs without edits in the mean risk: 0 has none (the paper), 1 takes the mean of them
+            alone, and the views serve the variance.
         explorer_lr: learning rate of the explorers.
         explorer_optimizer: ``"adam"`` or ``"sgd"``.
         explorer_weight_decay: of the explorers' logits.
@@ -337,6 +364,7 @@ class EERM(GNNEstimator):
         1.0, ge=0, search=(0.2, 0.5, 1.0, 2.0, 3.0), help="β, the weight of the mean risk beside the variance"
     )
     beta_end: float | None = hparam(None, ge=0, help="value that β moves to in a straight line; none: constant")
+    anchor: float = hparam(0.0, ge=0, le=1, help="share of the graphs without edits in the mean risk")
     explorer_lr: float = hparam(
         0.005, ge=0, le=1e12, search=(0.0001, 0.001, 0.005, 0.01), needs="learns", help="learning rate of the explorers"
     )

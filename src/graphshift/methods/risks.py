@@ -113,8 +113,26 @@ def grouped(risks: Tensor, graphs: int, over: Over) -> Tensor:
     return table if over == "within" else risks.view(1, -1)
 
 
-def grouped_objective(risks: Tensor, graphs: int, over: Over, beta: float) -> Tensor:
-    """The mean over groups of Var + β · mean; arguments as for :func:`grouped`, β as in :func:`eerm_objective`."""
+def anchored_mean(risks: Tensor, anchors: Tensor | None, share: float) -> Tensor:
+    """(1 − a) · mean_k L_k + a · mean_m L⁰_m, where L⁰_m is the risk of graph m without edits.
+
+    Args:
+        risks: of all views.
+        anchors: L⁰, ``[graphs]``; None where a is 0.
+        share: a.
+    """
+    return risks.mean() if anchors is None else (1 - share) * risks.mean() + share * anchors.mean()
+
+
+def grouped_objective(
+    risks: Tensor, graphs: int, over: Over, beta: float, anchors: Tensor | None = None, share: float = 0.0
+) -> Tensor:
+    """The mean over groups of Var + β · mean; arguments as for :func:`grouped`, β as in :func:`eerm_objective`.
+
+    With ``anchors`` the mean is :func:`anchored_mean`.
+    """
+    if anchors is not None:
+        return grouped_objective(risks, graphs, over, (1 - share) * beta) + beta * share * anchors.mean()
     return torch.stack([eerm_objective(group, beta) for group in grouped(risks, graphs, over)]).mean()
 
 
