@@ -407,3 +407,35 @@ def test_prediction_sets_are_columns(graphshift: Any, fitted: Path, tmp_path: Pa
     assert "give --coverage too" in answer.err
     answer = graphshift("predict", fitted, *DATA, "--out", tmp_path / "q.csv", "--coverage", "90")
     assert (answer.status, "coverage is 90.0; expected a share" in answer.err) == (2, True)
+
+
+def test_a_page_has_the_pictures_of_the_tests(graphshift: Any, fitted: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    answer = graphshift("score", fitted, *DATA, "--page", page)
+    assert (answer.status, answer.err) == (0, "")
+    assert f"page: {page}" in answer.out
+    text = page.read_text()
+    data, model = gs.load("planted", nodes=60), gs.load_model(fitted / "model")
+    found = gs.reliability(model, data.tests, data.val)
+    for row in found.rows():
+        assert f">{row[-1]}<" in text
+    assert text.count("<svg") == 2
+    again = graphshift("score", fitted, *DATA, "--page", page)
+    assert (again.status, "--force" in again.err) == (2, True)
+
+
+def test_copies_are_moved_to_each_graph(graphshift: Any, fitted: Path, tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    how = ("--coverage", 0.8, "--abstain", 0.3, "--move-copies")
+    answer = graphshift("predict", fitted, *DATA, "--out", path, *how)
+    assert (answer.status, answer.err) == (0, "")
+    table, data = pd.read_csv(path), gs.load("planted", nodes=60)
+    test = data.tests[-1]
+    aimed = gs.calibrate_to(gs.load_model(fitted / "model"), test, data.val)
+    own = table[table["environment"] == test.name]
+    assert own["set_size"].tolist() == aimed.predict_set(test, 0.8).sizes.tolist()
+    assert (own["reason"].isna() == aimed.predict_or_abstain(test, 0.3).answered).all()
+    answer = graphshift("predict", fitted, *DATA, "--out", tmp_path / "q.csv", "--move-copies")
+    assert (answer.status, "give --coverage, --abstain or" in answer.err) == (2, True)
+    answer = graphshift("predict", fitted / "model", *DATA, "--out", tmp_path / "q.csv", *how)
+    assert (answer.status, "needs the validation graphs" in answer.err) == (2, True)

@@ -86,7 +86,7 @@ def test_what_is_refused_is_said() -> None:
     assert weighting(far, far, held, prior, "none", ("north", "south")).remark == ""
 
 
-@pytest.mark.parametrize("weights", [name for name in WEIGHTS if name != "copies"])  # of other nodes: test_answering
+@pytest.mark.parametrize("weights", [name for name in WEIGHTS if name not in ("copies", "moved")])  # of other nodes
 def test_sets_of_validation_nodes_cover(data: Any, model: Any, weights: str) -> None:
     val = data.val[0]
     found = model.predict_set(val, 0.9, weights=weights)

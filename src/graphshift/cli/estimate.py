@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from graphshift.cli.options import DataDir, Json, load_dataset
-from graphshift.cli.use import TableOptions, are_tables, prepared_tables
+from graphshift.cli.use import TableOptions, are_tables, prepared_tables, validation_of
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
@@ -62,19 +62,6 @@ def estimate(
         _show(run, found)
         for text in remarks_on(graphs):
             print(f"note: {text}.")
-
-
-def validation_of(run: Path, data_dir: Path | None) -> Any:
-    """The validation graphs of a run, from the dataset that it was fitted on; none if that cannot be had."""
-    from graphshift.core.storage import read_json
-    from graphshift.datasets import load
-    from graphshift.fitting.notes import ConfigNote
-
-    path = run / "config.json"
-    if not path.is_file():  # a model alone
-        return []
-    config = ConfigNote.model_validate(read_json(path))
-    return load(config.dataset, **config.options | ({} if data_dir is None else {"data_dir": data_dir})).val
 
 
 def _show(run: Path, found: dict[str, Estimate]) -> None:

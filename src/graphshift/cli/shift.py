@@ -69,7 +69,7 @@ def shift(
 
 def _expected(run: Path, target: Environment, data_dir: Path | None, quiet: bool) -> Estimate | None:
     """What the run's model is expected to score on the target; None where nothing can be said of it."""
-    from graphshift.cli.estimate import validation_of
+    from graphshift.cli.use import validation_of
     from graphshift.estimators.loading import load_model
     from graphshift.shift.estimating import estimate_score
 

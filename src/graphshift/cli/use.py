@@ -10,6 +10,8 @@ from graphshift.cli.options import DataDir, Force, Json, load_dataset, pairs, re
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from graphshift.data.environment import Environment
     from graphshift.estimators import Predictor
 
@@ -35,11 +37,20 @@ Coverage = Annotated[
 Score = Annotated[str, Option(metavar="threshold|aps|raps", help="of --coverage: how sets are filled")]
 Smooth = Annotated[float, Option(metavar="L", help="of --coverage: the part of a score that is its neighbours' mean")]
 Weights = Annotated[
-    str, Option(metavar="auto|none|each-class|classes|features|copies", help="of --coverage: what may have shifted")
+    str,
+    Option(metavar="auto|none|each-class|classes|features|copies|moved", help="of --coverage: what may have shifted"),
 ]
 Abstain = Annotated[
     float | None,
     Option(metavar="ERROR", help='add an answer where so few are expected to be wrong, "I don\'t know" elsewhere'),
+]
+MoveCopies = Annotated[
+    bool,
+    Option(
+        "--move-copies",
+        help="of --coverage, --abstain, --calibrate-to-graph: on copies of the run's validation graphs that are moved "
+        "to each graph",
+    ),
 ]
 Target = Annotated[
     bool, Option("--calibrate-to-graph", help="calibrate probabilities to each graph, without its labels")
@@ -59,14 +70,20 @@ def score(
     per_class: Annotated[bool, Option("--per-class", help="precision, recall and F1 of each class")] = False,
     threshold: Threshold = None,
     raw: Raw = False,
+    page: Annotated[
+        Path | None, Option(metavar="FILE.html", help="a page: reliability diagrams and risk-coverage curves")
+    ] = None,
     option: TableOptions = None,
     data_dir: DataDir = None,
+    force: Force = False,
     json_: Json = False,
 ) -> None:
     """Score a saved model on every labelled environment of a dataset, or on tables with labels."""
     from graphshift.estimators.loading import load_model
     from graphshift.fitting import confidence
 
+    if page is not None:
+        refuse_existing(page, force)
     loaded = load_model(model)
     name, roles = _labelled(loaded, dataset, edges, option, data_dir)
     how: Any = {"adapt": adapt, "threshold": _threshold(threshold), "calibrated": bool(loaded.confidences_) and not raw}
@@ -77,6 +94,8 @@ def score(
         for one in metrics
     }
     classes = {e.name: confidence.per_class(loaded, e, **how) for e in environments} if per_class else {}
+    if page is not None:
+        _write_page(loaded, model, name, roles, page, data_dir)
     if json_:
         about: dict[str, Any] = {"dataset": name, "metric": metrics[0], "adapt": adapt}
         about |= {"threshold": threshold} if threshold else {}
@@ -87,6 +106,8 @@ def score(
     if threshold is not None:
         note += f" Threshold {threshold}: class {loaded.classes_[-1]} is predicted above it."
     _show(f"{model} on {name}", roles, found, classes, note.strip())
+    if page is not None:
+        print(f"page: {page}")
 
 
 def predict(
@@ -102,6 +123,7 @@ def predict(
     threshold: Threshold = None,
     raw: Raw = False,
     target: Target = False,
+    move_copies: MoveCopies = False,
     abstain: Abstain = None,
     coverage: Coverage = None,
     set_score: Score = "aps",
@@ -127,6 +149,8 @@ def predict(
     calibrated = False if raw else "target" if target else None
     how: Any = {"adapt": adapt, "threshold": _threshold(threshold), "calibrated": calibrated, "sets": sets}
     how["abstain"] = abstain
+    if move_copies:
+        how["aim"] = _aimed(loaded, model, data_dir, needed=target or abstain is not None or coverage is not None)
     if are_tables(dataset, edges):
         table = node_table(loaded, prepared_tables(loaded, dataset, edges, option, data_dir), **how)
     else:
@@ -141,6 +165,52 @@ def predict(
         text += f"; {told['answered']:,} answered"
         text += "".join(f", {number:,} not: {reason}" for reason, number in reasons.items())
     print(json.dumps(told) if json_ else text)
+
+
+def _aimed(
+    model: "Predictor", run: Path, data_dir: Path | None, *, needed: bool
+) -> "Callable[[Environment], Predictor]":
+    """The model calibrated to a graph, on copies of the validation graphs of its run."""
+    from graphshift.shift.calibrating import calibrate_to
+
+    if not needed:
+        raise GraphshiftError(
+            "--move-copies says how sets, answers and probabilities are calibrated: give --coverage, --abstain or "
+            "--calibrate-to-graph too."
+        )
+    validation = validation_of(run, data_dir)
+    if not validation:
+        raise GraphshiftError(
+            f"--move-copies needs the validation graphs that {run} was fitted with, and has none: give the folder of a "
+            "run that `graphshift fit` made with a validation graph."
+        )
+    return lambda environment: calibrate_to(model, environment, validation)
+
+
+def _write_page(
+    model: "Predictor", run: Path, name: str, roles: "dict[str, list[Environment]]", page: Path, data_dir: Path | None
+) -> None:
+    """Reliability of the tests, or of all graphs if there are no tests."""
+    from graphshift.core.storage import write_text
+    from graphshift.report.reliability_page import reliability_page
+    from graphshift.shift.reliability import reliability
+
+    graphs = roles.get("tests") or [e for own in roles.values() for e in own]
+    validation = validation_of(run, data_dir) if model.explored_ is not None else []
+    write_text(page, reliability_page(reliability(model, graphs, validation or None), f"{run} on {name}"))
+
+
+def validation_of(run: Path, data_dir: Path | None) -> "Sequence[Environment]":
+    """The validation graphs of a run, from the dataset that it was fitted on; none if that cannot be had."""
+    from graphshift.core.storage import read_json
+    from graphshift.datasets import load
+    from graphshift.fitting.notes import ConfigNote
+
+    path = run / "config.json"
+    if not path.is_file():  # a model alone
+        return []
+    config = ConfigNote.model_validate(read_json(path))
+    return load(config.dataset, **config.options | ({} if data_dir is None else {"data_dir": data_dir})).val
 
 
 def are_tables(dataset: str, edges: Path | None) -> bool:

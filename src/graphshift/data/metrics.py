@@ -244,10 +244,18 @@ def balanced_accuracy(y: Array, p: Array) -> float:
 )
 def calibration_error(y: Array, p: Array) -> float:
     """How far confidence is from accuracy: the mean difference over 15 bins of confidence (Guo et al., 2017)."""
+    counts, confidence, right = confidence_bins(y, p)
+    return float((counts * np.abs(confidence - right)).sum() / y.size)
+
+
+def confidence_bins(y: Array, p: Array) -> tuple[Array, Array, Array]:
+    """Of those of 15 bins of confidence that have nodes: how many, their mean confidence, the share that is right."""
     confidence, right = p.max(axis=1), p.argmax(axis=1) == y
-    bins = np.clip(np.ceil(confidence * _BINS).astype(int) - 1, 0, _BINS - 1)
-    gaps = np.bincount(bins, weights=confidence - right, minlength=_BINS)
-    return float(np.abs(gaps).sum() / y.size)
+    places = np.clip(np.ceil(confidence * _BINS).astype(int) - 1, 0, _BINS - 1)
+    counts = np.bincount(places, minlength=_BINS).astype(float)
+    there = counts > 0
+    sure, hits = (np.bincount(places, weights=one, minlength=_BINS)[there] for one in (confidence, right))
+    return counts[there], sure / counts[there], hits / counts[there]
 
 
 @METRICS.register("macro_f1", label="macro-F1", kinds=("binary", "multiclass"), percent=True)

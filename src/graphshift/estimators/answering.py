@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.html import html_table
@@ -88,6 +90,31 @@ def limit_of(right: Array, error: float) -> float:
     return float(able[-1]) if able.size else np.inf
 
 
+def safe_limit(pools: Sequence[tuple[Array, NDArray[np.bool_], Array]], error: float, least: float) -> float:
+    """The lowest limit so that in every pool of labelled nodes a share ``error`` at or above it is wrong at most.
+
+    It is ∞ if there is none. Where a pool has no node, nothing is known of its error, so that is not safe either.
+
+    >>> pool = np.array([0.9, 0.8, 0.7]), np.array([True, True, False]), np.ones(3)
+    >>> safe_limit([pool], 0.1, least=0.5)
+    0.8
+
+    Args:
+        pools: of each the confidence of predictions, whether they are right, and by what nodes count; ``[n]`` all.
+        error: between 0 and 1.
+        least: the limit is this at least.
+    """
+    tried = np.unique(np.concatenate([[least], *(confidence[confidence > least] for confidence, *_ in pools)]))
+    safe = np.ones(len(tried), dtype=bool)
+    for confidence, right, weights in pools:
+        order = np.argsort(confidence, kind="stable")
+        # Of the nodes at and above each place: their weight, and that of those that are wrong.
+        mass, wrong = (np.append(np.cumsum(w[order][::-1])[::-1], 0.0) for w in (weights, weights * ~right))
+        from_here = np.searchsorted(confidence[order], tried, side="left")
+        safe &= (wrong[from_here] <= error * mass[from_here] + 1e-12) & (mass[from_here] > 0)
+    return float(tried[safe][0]) if safe.any() else np.inf
+
+
 def risk_coverage(confidence: Array, right: NDArray[np.bool_]) -> tuple[Array, Array]:
     """The shares of nodes that are answered, the surest first, and the share of them that is wrong: both ``[n]``.
 
@@ -133,7 +160,10 @@ def answers_of(
     right, names = sure.numpy(), [*SIGNS]
     counted = environment.counted.cpu().numpy()
     counted = counted if len(counted) else np.arange(len(right))
-    found = right >= (np.inf if refused else limit_of(right[counted], error))
+    limit = np.inf if refused else limit_of(right[counted], error)
+    if explored.pools and np.isfinite(limit):  # labelled nodes that are like the graph's in what was moved
+        limit = safe_limit([_seen(explored, pool, outlook) for pool in explored.pools.values()], error, limit)
+    found = right >= limit
     energy, distance = (outlook.signs[:, names.index(name)] for name in ("energy", "distance"))
     unlike = (energy > explored.usual[0]) | (distance > explored.usual[1])
     disagree = signals.near.argmax(dim=1) != predicted
@@ -146,6 +176,12 @@ def answers_of(
     expected = float((1 - right[counted][own]).mean()) if own.any() else None
     shown = (predicted.numpy(), outlook.p.numpy(), right, reasons, energy.numpy(), distance.numpy())
     return Answers(error, found, *shown, expected, float(own.mean()), refused)
+
+
+def _seen(explored: Explored, pool: Tensor, outlook: Outlook) -> tuple[Array, NDArray[np.bool_], Array]:
+    p, labels, weights = explored.seen_in(pool, outlook)
+    sure, said = p.max(dim=1)
+    return sure.numpy(), (said == labels).numpy(), weights.numpy()
 
 
 def check_error(error: float) -> None:

@@ -6,8 +6,8 @@ taken from nodes of copies that look like the new graph's, by a density ratio of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,7 +47,13 @@ _CLIPPED = 5.0  # deviations
 _SHOWN = 5_000  # nodes of the new graph that are compared
 _STILL = 0.5  # of a graph that has not moved overlaps
 _REACHED = 0.1  # of the nodes of graphs as they were, for a correction of class shares
-_PARTS = ("signs", "log_p", "p", "labels", "plain", "scores", "reference", "usual")
+_PARTS = ("signs", "log_p", "p", "labels", "plain", "scores", "reference", "usual", "moved")
+# The last axis of the first is that of nodes, of the others the first.
+_LAST, _FIRST = ("labels", "scores", "plain", "moved"), ("signs", "log_p", "p")
+_OF_A_MOVED = 3_000  # nodes of all copies in which the same was moved
+
+#: What may have been moved towards one graph, by the numbers of ``Explored.moved``.
+MOVED = ("", "nothing", "edges", "features", "both")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +68,7 @@ class Explored:
         scores: conformal scores of the true class by the names of ``SCORES``; own, neighbours', own: ``[names, 3, n]``.
         reference: hidden states of held-out nodes, ``[m, width]``.
         usual: the energy and the distance that 95 of 100 held-out nodes stay below, ``[2]``.
+        moved: what was moved towards one graph, by places in :data:`MOVED`, ``[n]``; 0 of copies in all directions.
         temperature: of each node, fitted on all copies.
     """
 
@@ -73,7 +80,31 @@ class Explored:
     scores: Tensor
     reference: Tensor
     usual: Tensor
+    moved: Tensor
     temperature: NodeTemperature
+
+    @property
+    def pools(self) -> dict[str, Tensor]:
+        """The nodes of copies that were moved towards one graph, by what was moved; empty if none was."""
+        rows = {name: (self.moved == place).nonzero().squeeze(1) for place, name in enumerate(MOVED) if place}
+        return {name: one for name, one in rows.items() if one.numel()}
+
+    def with_moved(self, nodes: Mapping[str, Sequence[dict[str, Tensor]]]) -> Explored:
+        """With nodes of copies that were moved towards one graph, in the place of any that are there.
+
+        Args:
+            nodes: from :func:`looked_at`, by what was moved, of every labelled graph.
+        """
+        before = (self.moved == 0).nonzero().squeeze(1)
+        kept = [{name: getattr(self, name)[..., before] for name in _LAST}]
+        kept[0] |= {name: getattr(self, name)[before] for name in _FIRST}
+        for name, own in nodes.items():
+            each = _OF_A_MOVED // max(len(own), 1)
+            kept += [_first({**one, "moved": torch.full_like(one["labels"], MOVED.index(name))}, each) for one in own]
+        made = _joined(kept)
+        base = self.signs[self.plain]
+        temperature = fitted_temperatures(made["signs"], made["log_p"], made["labels"], base)
+        return replace(self, **made, temperature=temperature)
 
     @cached_property
     def scaled(self) -> Tensor:
@@ -113,22 +144,39 @@ class Explored:
         new = compared(signs, signals.p)
         if rows.numel() < _FEWEST:  # of so few nothing can be said, and nothing is weighted
             p = self.temperature.scaled(signals.log_p, signs).softmax(dim=1)
-            return Outlook(signs, p, np.ones(len(self.labels)), np.ones(len(new)), 1.0, None, False)
+            return Outlook(signs, p, np.ones(len(self.labels)), np.ones(len(new)), 1.0, None)
         weights, own = density_ratio(compared(self.signs, self.p), new[rows.numpy()], new)
         overlap = float(np.minimum(weights, 1.0).mean())
         if overlap < _OVERLAP:  # nothing among the copies looks like it
             weights, own = np.ones_like(weights), np.ones_like(own)
         level = weighted_temperature(self.scaled, self.labels, weights)
-        p = (self.temperature.scaled(signals.log_p, signs) / level).softmax(dim=1)
         plain = compared(self.signs[self.plain], self.p[self.plain])
         reach, _ = density_ratio(plain, new[rows.numpy()], new[:1])
         # The mean of true ratios is 1; where no node looks like the graph's all are small, and alike.
         reached = effective_number(reach) / len(plain) * min(float(reach.mean()), 1.0)
-        corrected = ratios is not None and reached >= _REACHED
-        if ratios is not None and corrected:
-            p = p * ratios
-            p = p / p.sum(dim=1, keepdim=True).clamp(min=torch.finfo(p.dtype).tiny)
-        return Outlook(signs, p, weights, own, overlap, float(np.minimum(reach, 1.0).mean()), corrected)
+        used = ratios if reached >= _REACHED else None
+        p = _levelled(self.temperature.scaled(signals.log_p, signs), level, used)
+        return Outlook(signs, p, weights, own, overlap, float(np.minimum(reach, 1.0).mean()), level, used)
+
+    def seen_in(self, pool: Tensor, outlook: Outlook) -> tuple[Tensor, Tensor, Tensor]:
+        """Of labelled nodes: probabilities as a graph's nodes have them, labels, and weights by the class shares there.
+
+        Args:
+            pool: which, from :attr:`pools`.
+            outlook: of the graph.
+        """
+        labels, scaled = self.labels[pool], self.scaled[pool]
+        weights = torch.ones_like(scaled[:, 0]) if outlook.ratios is None else outlook.ratios[labels].to(scaled)
+        return _levelled(scaled, outlook.level, outlook.ratios), labels, weights
+
+
+def _levelled(scaled: Tensor, level: float, ratios: Tensor | None) -> Tensor:
+    """Probabilities at one temperature more, corrected for class shares if these could be estimated."""
+    p = (scaled / level).softmax(dim=1)
+    if ratios is None:
+        return p
+    p = p * ratios
+    return p / p.sum(dim=1, keepdim=True).clamp(min=torch.finfo(p.dtype).tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +190,8 @@ class Outlook:
         own: of its own nodes, ``[nodes]``.
         overlap: ∫ min(P, Q) of the copies and the graph, 0 to 1, estimated by the mean of min(weight, 1).
         held_out: the same of the graphs as they were: how alike they are to this one. None of fewer than 20 nodes.
-        corrected: whether ``p`` is corrected for class shares, so that another class may be the likeliest.
+        level: the one temperature over all nodes' own.
+        ratios: of class shares by which ``p`` is corrected, so that another class may be the likeliest; None without.
     """
 
     signs: Tensor
@@ -151,7 +200,13 @@ class Outlook:
     own: NDArray[np.float64]
     overlap: float
     held_out: float | None
-    corrected: bool
+    level: float = 1.0
+    ratios: Tensor | None = None
+
+    @property
+    def corrected(self) -> bool:
+        """Whether ``p`` is corrected for class shares."""
+        return self.ratios is not None
 
     @property
     def number(self) -> float:
@@ -192,15 +247,13 @@ def explored_of(model: Trust, environments: Sequence[Environment], seed: int = 0
             few = rows[torch.randperm(rows.numel(), generator=torch.Generator().manual_seed(len(found)))[:_OF_A_COPY]]
             signs = signs_of(copy, signals, reference, few)
             base += [signs] if kind == "none" else []
-            found.append(_looked(copy, signals, signs, few, plain=kind == "none"))
+            found.append(looked_at(copy, signals, signs, few, plain=kind == "none"))
     if not base:
         raise GraphshiftError(
             f"explore: no graph has {_FEWEST} labelled nodes that count; give graphs with more of them."
         )
     each = max(_MOST // len(found), 1)
-    # The last axis but one of scores is that of their parts: nodes are the last.
-    made = {name: torch.cat([one[name][..., :each] for one in found], dim=-1) for name in ("labels", "scores", "plain")}
-    made |= {name: torch.cat([one[name][:each] for one in found]) for name in ("signs", "log_p", "p")}
+    made = _joined([_first(one, each) for one in found])
     held, names = torch.cat(base), [*SIGNS]
     usual = torch.stack([held[:, names.index(name)].quantile(_USUAL) for name in ("energy", "distance")])
     temperature = fitted_temperatures(made["signs"], made["log_p"], made["labels"], held)
@@ -214,14 +267,35 @@ def _reference(model: Trust, environments: Sequence[Environment]) -> Tensor:
     return hidden[torch.randperm(hidden.shape[0], generator=torch.Generator().manual_seed(0))[:_REFERENCE]]
 
 
-def _looked(copy: Environment, signals: Signals, signs: Tensor, rows: Tensor, *, plain: bool) -> dict[str, Tensor]:
-    """What is kept of some nodes of a copy."""
+def looked_at(
+    copy: Environment, signals: Signals, signs: Tensor, rows: Tensor, *, plain: bool = False
+) -> dict[str, Tensor]:
+    """What is kept of some nodes of a copy.
+
+    Args:
+        copy: with labels.
+        signals: what the model shows of all its nodes.
+        signs: of ``rows``.
+        rows: the nodes.
+        plain: whether the graph is as it was.
+    """
     assert copy.y is not None
     labels = copy.y.cpu()[rows]
     index = labels.view(1, -1, 1).expand(3, -1, 1)
     scores = [score_parts(copy, signals, name, rows=rows, alike=False).gather(2, index).squeeze(2) for name in SCORES]
     found = {"signs": signs, "log_p": signals.log_p[rows], "p": signals.p[rows], "labels": labels}
-    return {**found, "scores": torch.stack(scores), "plain": torch.full(labels.shape, plain)}
+    found |= {"plain": torch.full(labels.shape, plain), "moved": torch.zeros_like(labels)}
+    return {**found, "scores": torch.stack(scores)}
+
+
+def _first(nodes: dict[str, Tensor], count: int) -> dict[str, Tensor]:
+    """So many of some nodes."""
+    return {name: one[..., :count] if name in _LAST else one[:count] for name, one in nodes.items()}
+
+
+def _joined(parts: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Nodes of several copies as one."""
+    return {name: torch.cat([one[name] for one in parts], dim=-1 if name in _LAST else 0) for name in (*_LAST, *_FIRST)}
 
 
 def save_explored(folder: Path, found: Explored | None) -> None:
@@ -242,11 +316,12 @@ def load_explored(folder: Path, task: Task) -> Explored | None:
         return None
     arrays, _ = read_tensors(path)
     try:
+        arrays = {"moved": torch.zeros_like(arrays["labels"]), **arrays}  # earlier versions moved none
         temperature = {one.name: arrays[f"temperature/{one.name}"] for one in fields(NodeTemperature)}
         found = Explored(**{name: arrays[name] for name in _PARTS}, temperature=temperature_of_arrays(temperature))
         n, wide = found.labels.numel(), task.num_classes
         shapes = {"signs": (n, len(SIGNS)), "log_p": (n, wide), "p": (n, wide), "labels": (n,), "plain": (n,)}
-        shapes |= {"scores": (len(SCORES), 3, n), "usual": (2,)}
+        shapes |= {"scores": (len(SCORES), 3, n), "usual": (2,), "moved": (n,)}
         fit = all(getattr(found, name).shape == shape for name, shape in shapes.items())
         if not fit or found.reference.dim() != 2 or not found.reference.shape[0] or not n:
             raise ValueError("arrays differ in length")
@@ -254,6 +329,8 @@ def load_explored(folder: Path, task: Task) -> Explored | None:
             raise ValueError("numbers are not finite")
         if int(found.labels.min()) < 0 or int(found.labels.max()) >= wide:
             raise ValueError("labels are outside the classes")
+        if int(found.moved.min()) < 0 or int(found.moved.max()) >= len(MOVED):
+            raise ValueError("it is not known what was moved")
         if not bool(found.plain.any()):
             raise ValueError("no node is of a graph as it was")
     except KeyError as error:

@@ -26,7 +26,10 @@ WEIGHTS = {
     "classes": "class shares have changed, and nothing else; they are estimated",
     "features": "what the model shows of nodes has changed, and not what labels follow from it",
     "copies": "among shifted copies of the validation graphs are nodes like these",
-    "auto": "each-class if all classes have 30 held-out nodes, else classes, features, none; it is said which",
+    "moved": "copies of the validation graphs that were moved to the graph are like it; of those that differ in what "
+    "was moved the one with the largest sets is taken",
+    "auto": "moved if copies were moved to the graph; else each-class if all classes have 30 held-out nodes, else "
+    "classes, features, none; it is said which",
 }
 
 _FEWEST = 30.0  # held-out nodes that weights must leave, by effective number, or of a class
@@ -60,8 +63,10 @@ class HowSets:
         for name in ("smooth", "alike"):
             if not 0 <= getattr(self, name) <= 1:
                 raise GraphshiftError(f"{name} is {getattr(self, name)!r}; expected a part between 0 and 1.")
-        if self.weights == "copies" and self.alike:
-            raise GraphshiftError(f"alike is {self.alike}, and weights 'copies' have no alike nodes; leave it out.")
+        if self.weights in ("copies", "moved") and self.alike:
+            raise GraphshiftError(
+                f"alike is {self.alike}, and weights {self.weights!r} have no alike nodes; leave it out."
+            )
         if self.smooth + self.alike > 1:
             raise GraphshiftError(f"smooth is {self.smooth} and alike {self.alike}; together they are at most 1.")
 
@@ -144,10 +149,14 @@ def sets_of(
         prior: shares of the classes in training.
         how: how.
         names: of the classes, for remarks.
-        explored: what shifted copies said, for weights ``"copies"``.
+        explored: what shifted copies said, for weights ``"copies"`` and ``"moved"``.
     """
     if how.weights == "copies" and explored is not None:
         return _sets_by_copies(environment, signals, explored, how)
+    if explored is not None and (
+        how.weights == "moved" or (explored.pools and how.weights == "auto" and not how.alike)
+    ):
+        return _sets_by_moved(environment, signals, explored, how)
     found = weighting(signals.at(environment.counted.cpu()), signals, held, prior, how.weights, names)
     if found.remark:
         warnings.warn(f"environment {environment.name!r}: {found.remark}", GraphshiftWarning, stacklevel=5)
@@ -172,6 +181,42 @@ def _sets_by_copies(environment: Environment, signals: Signals, explored: Explor
     scores = mixed(score_parts(environment, signals, how.score, alike=False), how.smooth, 0.0).numpy()
     limits = quantile(explored.scores_of(how.score, how.smooth), how.coverage, outlook.weights, outlook.own)
     return PredictionSets(how.coverage, scores <= limits[:, None], None, "copies", outlook.number, remark)
+
+
+def _sets_by_moved(environment: Environment, signals: Signals, explored: Explored, how: HowSets) -> PredictionSets:
+    """Of copies that were moved to the graph, by what was moved, those by which the sets on it are the largest."""
+    pools = explored.pools
+    if not pools:
+        raise GraphshiftError(
+            "weights is 'moved', and no copies were moved to a graph: take the model that "
+            "gs.calibrate_to(model, graph, validation) gives, or `graphshift predict --move-copies`."
+        )
+    scores = mixed(score_parts(environment, signals, how.score, alike=False), how.smooth, 0.0).numpy()
+    counted = environment.counted.cpu().numpy()
+    true, labels = explored.scores_of(how.score, how.smooth), explored.labels.numpy()
+    found = {}
+    for name, pool in pools.items():
+        limits = limits_by_class(true[pool.numpy()], labels[pool.numpy()], scores.shape[1], how.coverage)
+        found[name] = scores <= limits
+    name = max(found, key=lambda one: float(found[one][counted if len(counted) else ...].sum()))
+    remark = f"largest with copies in which {name} moved"
+    return PredictionSets(how.coverage, found[name], None, "moved", float(pools[name].numel()), remark)
+
+
+def limits_by_class(
+    scores: NDArray[np.float64], labels: NDArray[np.int64], classes: int, coverage: float
+) -> NDArray[np.float64]:
+    """Up to which score a class belongs to a set, ``[classes]``: of fewer than 30 nodes of it by those of all.
+
+    Args:
+        scores: of the true classes of labelled nodes, ``[n]``.
+        labels: theirs.
+        classes: how many.
+        coverage: as asked for.
+    """
+    every = quantile(scores, coverage)
+    own = [labels == k for k in range(classes)]
+    return np.array([quantile(scores[one], coverage) if one.sum() >= _FEWEST else every for one in own])
 
 
 def weighting(

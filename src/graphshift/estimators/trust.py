@@ -69,11 +69,13 @@ class Trust(ABC):
             coverage: the share of nodes whose set is to have their label.
             score: ``"threshold"``, ``"aps"`` or ``"raps"``; not used in regression.
             smooth, alike: parts of a score that are the mean of neighbours' (DAPS) and of alike nodes' (SNAPS).
-            weights: ``"none"``, ``"each-class"``, ``"classes"``, ``"features"``, ``"copies"`` or ``"auto"``.
+            weights: ``"none"``, ``"each-class"``, ``"classes"``, ``"features"``, ``"copies"``, ``"moved"`` or
+                ``"auto"``.
             adapt: ``"norm"`` or None; for new class shares there are weights.
         """
         how = HowSets(coverage, score, smooth, alike, weights)
-        explored = self._explored(adapt) if weights == "copies" else None
+        # Copies are of the model as it is; what is not asked for by name is not needed either.
+        explored = self._explored(adapt) if weights in ("copies", "moved") else None if adapt else self.explored_
         found = {}
         for e, signals in self.signals(graphs, adapt=adapt).items():
             held = self.held_out_["" if adapt is None else adapt]

@@ -2,7 +2,7 @@
 
 import dataclasses
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +32,7 @@ def prediction_table(
     threshold: float | str | None = None,
     sets: HowSets | None = None,
     abstain: float | None = None,
+    aim: Callable[[Environment], Predictor] | None = None,
 ) -> pd.DataFrame:
     """One row for each node: id, environment, role, counted, prediction and, for classes, ``p(NAME)`` of each.
 
@@ -45,6 +46,7 @@ def prediction_table(
         every_node: all nodes of every environment: by time, those of earlier periods again.
         adapt, calibrated, threshold, abstain: as in :meth:`Predictor.predict_frame`.
         sets: adds what :func:`node_table` does.
+        aim: gives the model calibrated to a graph, as :func:`graphshift.calibrate_to` does.
     """
     check_preparation(model, data)
     known = [e.ids[e.mask.cpu().numpy()] for e in _all(data) if e.ids is not None]
@@ -62,7 +64,7 @@ def prediction_table(
             if role not in roles:
                 continue
             how: Any = {"adapt": adapt, "calibrated": calibrated, "threshold": threshold, "abstain": abstain}
-            table = node_table(model, e, **how, sets=sets)
+            table = node_table(model, e, **how, sets=sets, aim=aim)
             table.insert(2, "role", role)
             table.insert(3, "counted", counted.astype(int))
             tables.append(table[rows])
@@ -80,6 +82,7 @@ def node_table(
     threshold: float | str | None = None,
     sets: HowSets | None = None,
     abstain: float | None = None,
+    aim: Callable[[Environment], Predictor] | None = None,
 ) -> pd.DataFrame:
     """The table of one graph; see :func:`prediction_table`.
 
@@ -88,7 +91,9 @@ def node_table(
         environment: the graph.
         adapt, calibrated, threshold, abstain: as in :meth:`Predictor.predict_frame`.
         sets: adds ``set``, classes with ``|`` between, and ``set_size``; in regression ``lower`` and ``upper``.
+        aim: gives the model calibrated to a graph.
     """
+    model = model if aim is None else aim(environment)
     table = model.predict_frame(environment, adapt=adapt, calibrated=calibrated, threshold=threshold, abstain=abstain)
     if sets is None:
         return table

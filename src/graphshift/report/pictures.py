@@ -1,4 +1,4 @@
-"""Pictures as matplotlib figures: of a dataset, of a fit, of a comparison, of an audit."""
+"""Pictures as matplotlib figures: of a dataset, of a fit, of a comparison, of an audit, of probabilities."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from graphshift.core.registry import expected_one_of
 from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets.statistics import dataset_statistics
 from graphshift.estimators import Estimator
+from graphshift.estimators.answering import Answers
 from graphshift.report.audit_page import broken_figure
 from graphshift.report.data_figures import FIGURES
 from graphshift.report.figures import COLOURS, new_figure, plain
+from graphshift.report.reliability_figures import answers_figure, reliability_figure, risk_figure
 from graphshift.report.shift_figures import overview_figure
 from graphshift.report.study_api import Comparison
 from graphshift.report.study_figures import study_figure
 from graphshift.shift.auditing.audit import Audit
 from graphshift.shift.comparing.compare import Comparison as ShiftComparison
+from graphshift.shift.reliability import Reliability
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,9 +33,11 @@ def figure(thing: Any, kind: str | None = None) -> Figure:
     'planted'
 
     Args:
-        thing: a dataset, a fitted estimator, or what ``gs.compare``, ``gs.compare_graphs`` or ``gs.audit`` gave.
+        thing: a dataset, a fitted estimator, or what ``gs.compare``, ``gs.compare_graphs``, ``gs.audit``,
+            ``gs.reliability`` or ``model.predict_or_abstain`` gave.
         kind: of a dataset ``"overview"`` (the default), ``"sizes"``, ``"rates"``, ``"tsne"``; of a comparison
-            ``"environments"`` (the default), ``"seeds"``, ``"tuning"``; an estimator has its learning curve alone.
+            ``"environments"`` (the default), ``"seeds"``, ``"tuning"``; of a reliability ``"reliability"`` (the
+            default), ``"risk-coverage"``; an estimator has its learning curve alone.
     """
     if isinstance(thing, ShiftDataset):
         rows = [row for row in dataset_statistics(thing) if row["role"] != "target"]
@@ -50,8 +55,17 @@ def figure(thing: Any, kind: str | None = None) -> Figure:
     if isinstance(thing, Audit):
         _kind(kind, ["edges"])
         return broken_figure(thing)
+    if isinstance(thing, Reliability):
+        panels = {graph: {name: [one] for name, one in kinds.items()} for graph, kinds in thing.graphs.items()}
+        draw = {"reliability": reliability_figure, "risk-coverage": risk_figure}
+        return draw[_kind(kind, list(draw))](panels)
+    if isinstance(thing, Answers):
+        _kind(kind, ["risk-coverage"])
+        return answers_figure(thing)
     found = type(thing).__name__
-    raise GraphshiftError(f"figure: {found} has no picture; expected a dataset, estimator, comparison or audit.")
+    raise GraphshiftError(
+        f"figure: {found} has no picture; expected a dataset, estimator, comparison, audit, reliability or answers."
+    )
 
 
 def _kind(kind: str | None, known: list[str]) -> str:

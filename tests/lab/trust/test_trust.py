@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import graphshift as gs
@@ -35,21 +34,21 @@ def test_a_test_is_measured_as_the_model_says() -> None:
     model = gs.ERM("sage", epochs=10).fit(data)
     model.explore(data.val)
     test = data.tests[0]
-    found, y = running.on_test(model, test), test.y.numpy()
+    found, y = running.on_test(model, test, data.val), test.y.numpy()
     p = model.predict_proba(test, calibrated="target")
     right = p.argmax(axis=1) == y
     assert found["target"]["accuracy"] == pytest.approx(right.mean())
     assert found["target"]["aurc"] == pytest.approx(aurc(p.max(axis=1), right))
-    assert sum(count for count, *_ in found["target"]["reliability"]) == found["nodes"] == 200
+    assert sum(count for count, *_ in found["target"]["bins"]) == found["nodes"] == 200
+    aimed = gs.calibrate_to(model, test, data.val)
+    moved = aimed.predict_set(test, 0.9)
+    assert found["sets"]["moved"]["coverage"] == pytest.approx(moved.covers(y).mean())
+    assert found["abstain_moved"]["share"] == pytest.approx(aimed.predict_or_abstain(test, 0.05).answered.mean())
+    assert found["moved"]["ece"] == gs.reliability(model, test, data.val).graphs[test.name]["moved"].ece
     sets = model.predict_set(test, 0.9, weights="copies")
     assert found["sets"]["copies"]["coverage"] == pytest.approx(sets.covers(y).mean())
     answers = model.predict_or_abstain(test, 0.05)
     assert found["abstain"]["share"] == pytest.approx(answers.answered.mean())
-
-
-def test_bins_of_confidence() -> None:
-    sure, right = np.array([0.05, 0.11, 0.19, 1.0]), np.array([True, False, True, True])
-    assert running.reliability(sure, right) == [[1, 0.05, 1.0], [2, 0.15, 0.5], [1, 1.0, 1.0]]
 
 
 def made(dataset: str, share: float, error: float | None, draw: int = 0, **more: Any) -> dict[str, Any]:

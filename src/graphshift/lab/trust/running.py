@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,18 +14,18 @@ from sklearn.metrics import roc_auc_score
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
-from graphshift.data.metrics import METRICS
 from graphshift.datasets import load
-from graphshift.estimators.answering import aurc
 from graphshift.estimators.sets import PredictionSets
 from graphshift.lab.ledger import records_of, run_cases
 from graphshift.methods.erm import ERM
 from graphshift.shift.auditing.audit import audit
 from graphshift.shift.auditing.flipping import flip_edges, random_flip
+from graphshift.shift.calibrating import calibrate_to
+from graphshift.shift.reliability import curves_of
 
 EPOCHS = 100
 COVERAGE, ERROR = 0.9, 0.05
-WEIGHTS = ("none", "auto", "features", "copies")
+WEIGHTS = ("none", "auto", "features", "copies", "moved")
 FLIPPED = 12  # nodes
 _AUDITED = ("planted-structure", "planted", "pubmed-temporal", "cora", "twitch")
 _FLIPPED = _AUDITED[:4]  # a random search takes thousands of predictions
@@ -109,46 +109,41 @@ def _measured(case: Case, epochs: int, flipped: int) -> dict[str, Any] | None:
             return None
         model = ERM(epochs=epochs, seed=case.draw).fit(data)
         model.explore(data.val)
-        tests = {e.name: on_test(model, e) for e in data.tests}
+        tests = {e.name: on_test(model, e, data.val) for e in data.tests}
         record = {"case": case.key, "dataset": case.dataset, "draw": case.draw, "epochs": epochs, "tests": tests}
         record |= {"audit": _audited(model, data)} if case.dataset in _AUDITED else {}
         return record | ({"flips": _flips(model, data.val[0], flipped)} if case.dataset in _FLIPPED else {})
 
 
-def on_test(model: Any, environment: Environment) -> dict[str, Any]:
+def on_test(model: Any, environment: Environment, validation: Sequence[Environment]) -> dict[str, Any]:
     """What was promised and what came of it on one test; its labels are looked at last."""
     rows = environment.single.cpu().numpy()
-    raw, plain, target = (model.predict_proba(environment, calibrated=c)[rows] for c in (False, True, "target"))
-    answers = model.predict_or_abstain(environment, ERROR)
-    sets = {w: model.predict_set(environment, COVERAGE, weights=w) for w in WEIGHTS}
+    aimed = calibrate_to(model, environment, validation)
+    sets = {w: aimed.predict_set(environment, COVERAGE, weights=w) for w in WEIGHTS}
+    sets["copies"] = model.predict_set(environment, COVERAGE, weights="copies")
+    sets["auto"] = model.predict_set(environment, COVERAGE)
     assert environment.y is not None
     truth = environment.y.cpu().numpy()
     y = truth[rows]
+    shown = {
+        "raw": (model, False),
+        "validation": (model, True),
+        "target": (model, "target"),
+        "moved": (aimed, "target"),
+    }
     found: dict[str, Any] = {"nodes": len(y)}
-    for name, p in (("raw", raw), ("validation", plain), ("target", target)):
-        right, sure = p.argmax(axis=1) == y, p.max(axis=1)
-        found[name] = {"accuracy": float(right.mean()), "ece": METRICS["ece"].compute(y, p), "aurc": aurc(sure, right)}
-        found[name]["reliability"] = reliability(sure, right)
-    said, wrong = answers.answered[rows], answers.predictions[rows] != y
-    # Where the estimate refuses, what would have been answered is kept beside.
-    found["abstain"] = {"share": float(said.mean()), "error": float(wrong[said].mean()) if said.any() else None}
-    found["abstain"] |= {"refused": answers.refused}
+    for name, (one, how) in shown.items():
+        found[name] = curves_of(y, one.predict_proba(environment, calibrated=how)[rows]).to_json()
+    for name, one in (("abstain", model), ("abstain_moved", aimed)):
+        answers = one.predict_or_abstain(environment, ERROR)
+        said, wrong = answers.answered[rows], answers.predictions[rows] != y
+        found[name] = {"share": float(said.mean()), "error": float(wrong[said].mean()) if said.any() else None}
+        found[name] |= {"refused": answers.refused}
     found["sets"] = {}
     for name, one in sets.items():
         assert isinstance(one, PredictionSets)
         covered, sizes = one.covers(truth)[rows], one.sizes[rows]
         found["sets"][name] = {"coverage": float(covered.mean()), "size": float(sizes.mean()), "used": one.weights}
-    return found
-
-
-def reliability(sure: Any, right: Any, bins: int = 10) -> list[list[float]]:
-    """Of bins of confidence: how many nodes, their mean confidence, the share that is right."""
-    place = np.minimum((np.asarray(sure) * bins).astype(int), bins - 1)
-    found = []
-    for i in range(bins):
-        own = place == i
-        if own.any():
-            found.append([int(own.sum()), round(float(sure[own].mean()), 4), round(float(right[own].mean()), 4)])
     return found
 
 
