@@ -9,7 +9,15 @@ from scipy.optimize import minimize, minimize_scalar
 
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
-from graphshift.estimators.doubt import SIGNS, distances, fitted_temperatures, signs_of, weighted_temperature
+from graphshift.estimators.doubt import (
+    SIGNS,
+    constant_temperature,
+    distances,
+    fitted_temperatures,
+    signs_of,
+    weighted_temperature,
+)
+from graphshift.estimators.explored import Explored
 from graphshift.estimators.held_out import Signals
 from reference import random_data
 
@@ -75,6 +83,36 @@ def test_temperatures_are_found_again_and_are_the_likeliest() -> None:
     scaled = found.scaled(log_p, signs)
     assert torch.equal(scaled.argmax(dim=1), log_p.argmax(dim=1))  # no prediction changes
     torch.testing.assert_close(scaled * found.temperatures(signs).unsqueeze(1), log_p)
+
+
+def nodes(signs: torch.Tensor, log_p: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
+    """As copies keep them."""
+    n = len(labels)
+    made = {
+        "signs": signs,
+        "log_p": log_p,
+        "p": log_p.exp(),
+        "labels": labels,
+        "plain": torch.ones(n, dtype=torch.bool),
+    }
+    return {**made, "scores": torch.zeros(3, 3, n, dtype=torch.float64), "moved": torch.zeros_like(labels)}
+
+
+def test_nodes_have_their_own_temperatures_where_these_fit_the_moved_copies_better() -> None:
+    signs, log_p, labels = drawn()
+    start = constant_temperature(signs, log_p, labels)
+    usual, reference = torch.zeros(2, dtype=torch.float64), torch.zeros(2, 2)
+    copies = Explored(**nodes(signs, log_p, labels), usual=usual, reference=reference, temperature=start)
+    again = [one[:1500] for one in drawn()]
+    for turned in (False, True):  # the seventh sign says the opposite on the copies that were moved
+        here = again[0] * (torch.tensor([1.0] * 6 + [-1.0] + [1.0] * 2) if turned else 1.0)
+        made = copies.with_moved({"nothing": [nodes(signs, log_p, labels)], "both": [nodes(here, *again[1:])]})
+        assert made.temperature.graph_aware is not turned
+        if turned:
+            one = made.temperature.temperatures(made.signs)
+            tried = torch.linspace(-1.5, 2.5, 81, dtype=torch.float64).exp()
+            loss = [float(-(made.log_p / t).log_softmax(1).gather(1, made.labels.view(-1, 1)).mean()) for t in tried]
+            assert one.unique().tolist() == pytest.approx([float(tried[int(np.argmin(loss))])])
 
 
 def test_the_weighted_temperature_is_the_likeliest_of_repeated_nodes() -> None:

@@ -6,6 +6,7 @@ A node's temperature depends on what the model shows of it and of its neighbours
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -98,6 +99,11 @@ class NodeTemperature:
     spread: Tensor
     weights: Tensor
 
+    @property
+    def graph_aware(self) -> bool:
+        """Whether nodes differ; if not, there is one temperature for all."""
+        return bool((self.weights[1:] != 0).any())
+
     def standardised(self, signs: Tensor) -> Tensor:
         """In deviations, six at most."""
         return ((signs - self.mean) / self.spread).clamp(-_FURTHEST, _FURTHEST)
@@ -142,6 +148,13 @@ def fitted_temperatures(signs: Tensor, log_p: Tensor, labels: Tensor, base: Tens
     if not bool(torch.isfinite(weights).all()):
         raise GraphshiftError("no temperatures were found: the model's probabilities are not finite.")
     return NodeTemperature(made.mean, spread, weights.detach())
+
+
+def constant_temperature(signs: Tensor, log_p: Tensor, labels: Tensor) -> NodeTemperature:
+    """One temperature for all nodes, of largest likelihood; arguments as of :func:`fitted_temperatures`."""
+    weights = torch.zeros(signs.shape[1] + 1, dtype=torch.float64)
+    weights[0] = math.log(weighted_temperature(log_p, labels, np.ones(len(labels))))
+    return NodeTemperature(torch.zeros_like(signs[0]), torch.ones_like(signs[0]), weights)
 
 
 def weighted_temperature(log_p: Tensor, labels: Tensor, weights: NDArray[np.float64]) -> float:

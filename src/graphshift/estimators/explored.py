@@ -27,6 +27,7 @@ from graphshift.estimators.copies import shifted_copies
 from graphshift.estimators.doubt import (
     SIGNS,
     NodeTemperature,
+    constant_temperature,
     fitted_temperatures,
     signs_of,
     temperature_of_arrays,
@@ -102,9 +103,31 @@ class Explored:
             each = _OF_A_MOVED // max(len(own), 1)
             kept += [_first({**one, "moved": torch.full_like(one["labels"], MOVED.index(name))}, each) for one in own]
         made = _joined(kept)
-        base = self.signs[self.plain]
-        temperature = fitted_temperatures(made["signs"], made["log_p"], made["labels"], base)
-        return replace(self, **made, temperature=temperature)
+        joined = replace(self, temperature=self.temperature, **made)
+        shown = made["signs"], made["log_p"], made["labels"]
+        if joined._own_temperatures_help():
+            temperature = fitted_temperatures(*shown, self.signs[self.plain])
+        else:
+            temperature = constant_temperature(*shown)
+        return replace(joined, temperature=temperature)
+
+    def _own_temperatures_help(self) -> bool:
+        """Whether nodes' own temperatures, or one for all, of copies in all directions have the larger likelihood.
+
+        Compared on copies that were moved to the graph in all that they can be, which neither was fitted on.
+        """
+        before, pools = (self.moved == 0).nonzero().squeeze(1), self.pools
+        rows = pools.get("both", pools.get("features"))
+        if rows is None:
+            return True
+        shown = self.signs[before], self.log_p[before], self.labels[before]
+        base = self.signs[self.plain & (self.moved == 0)]
+        both = fitted_temperatures(*shown, base), constant_temperature(*shown)
+        own, one = (
+            float(-made.scaled(self.log_p[rows], self.signs[rows]).log_softmax(dim=1).gather(1, labels).mean())
+            for made, labels in ((each, self.labels[rows].unsqueeze(1)) for each in both)
+        )
+        return own < one
 
     @cached_property
     def scaled(self) -> Tensor:

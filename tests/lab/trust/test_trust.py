@@ -12,7 +12,15 @@ import graphshift as gs
 from graphshift.core.errors import GraphshiftError
 from graphshift.estimators.answering import aurc
 from graphshift.lab.trust import running
-from graphshift.lab.trust.tables import abstaining_table, audit_table, calibration_table, coverage_table, trust_tables
+from graphshift.lab.trust.figures import draw_trust
+from graphshift.lab.trust.tables import (
+    abstaining_table,
+    audit_table,
+    calibration_table,
+    coverage_table,
+    inside_table,
+    trust_tables,
+)
 
 
 def test_a_ledger_is_continued_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,7 +31,9 @@ def test_a_ledger_is_continued_and_shown(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(running, "ERM", None)  # nothing is fitted again
     assert running.run_trust(ledger, wanted[:1]) == first
     assert json.loads(ledger.read_text()) == first[0]
-    assert [len(table.rows) for table in trust_tables(first)] == [8, 2, 1, 1]
+    assert [len(table.rows) for table in trust_tables(first)] == [8, 1, 2, 1, 1, 1]
+    names = sorted(path.name for path in draw_trust(first, tmp_path))
+    assert names == [f"trust-{what}.{suffix}" for what in ("reliability", "risk") for suffix in ("png", "svg")]
     ledger.write_text("{\n")
     with pytest.raises(GraphshiftError, match="cannot be read"):
         running.shown_trust(ledger)
@@ -52,10 +62,11 @@ def test_a_test_is_measured_as_the_model_says() -> None:
 
 
 def made(dataset: str, share: float, error: float | None, draw: int = 0, **more: Any) -> dict[str, Any]:
-    kinds = {"raw": (0.2, 0.3), "validation": (0.1, 0.3), "target": (0.05, 0.2)}
+    kinds = {"raw": (0.2, 0.3), "validation": (0.1, 0.3), "target": (0.05, 0.2), "moved": (0.04, 0.1)}
     test: dict[str, Any] = {name: {"ece": e, "aurc": a, "accuracy": 0.5} for name, (e, a) in kinds.items()}
     test["abstain"] = {"share": share, "error": error, "refused": "" if share else "why"}
-    test["sets"] = {name: {"coverage": 0.91, "size": 1.5} for name in ("none", "auto", "features", "copies")}
+    test |= {"abstain_moved": test["abstain"], "graph_aware": dataset == "cora"}
+    test["sets"] = {name: {"coverage": 0.91, "size": 1.5} for name in running.WEIGHTS}
     return {"case": f"{dataset}, {draw}", "dataset": dataset, "draw": draw, "tests": {"T": test}, **more}
 
 
@@ -65,8 +76,11 @@ def test_tables_count() -> None:
     audit = {"lost": lost, "crutch": True, "spurious_auroc": 0.975}
     records = [made("twitch", 0.5, 0.04, audit=audit, flips=flips), made("twitch", 0.3, 0.1, draw=1)]
     records += [made("cora", 0.1, 0.5), made("cora", 1.0, 0.01, draw=1), made("photo", 0.0, None)]
-    assert coverage_table(records).rows == [["twitch, T", "50.0", *["91.0 (1.50)"] * 4]]
-    assert calibration_table(records).rows[-1] == ["mean", "20.0", "10.0", "5.0", "30.000", "30.000", "20.000"]
+    assert coverage_table(records).rows == [["twitch, T", "50.0", *["91.0 (1.50)"] * 5]]
+    assert inside_table(records).rows[0] == ["twitch", "2", *["2 (1.0)"] * 5]
+    assert [row[-1] for row in calibration_table(records).rows] == ["0 of 2", "2 of 2", "0 of 1", ""]
+    mean = ["mean", "20.0", "10.0", "5.0", "4.0", "30.000", "30.000", "20.000", "10.000", ""]
+    assert calibration_table(records).rows[-1] == mean
     assert abstaining_table(records).rows == [
         ["twitch", "2", "0", "40", "2", "4.0 to 10.0", "1", "1"],
         ["cora", "2", "0", "55", "1", "1.0 to 1.0", "1", "1"],

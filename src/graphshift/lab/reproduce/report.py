@@ -29,6 +29,7 @@ from graphshift.lab.theory.tables import statements_markdown, statements_table, 
 from graphshift.lab.toy.figure import draw_toy
 from graphshift.lab.toy.table import toy_table
 from graphshift.lab.toy.toy import run_toy
+from graphshift.lab.trust.figures import draw_trust
 from graphshift.lab.trust.tables import trust_tables
 from graphshift.report.data_figures import draw_dataset
 from graphshift.report.study_tables import StudyTable, markdown_table
@@ -149,8 +150,9 @@ def write_strangers(item: Item, records: Sequence[Mapping[str, Any]], folder: Pa
 
 def write_trust(item: Item, records: Sequence[Mapping[str, Any]], folder: Path) -> list[StudyTable]:
     """What was promised of predictions, and what came of it."""
-    tables = trust_tables(records)
-    _write(tables, folder / item.name)
+    place, tables = folder / item.name, trust_tables(records)
+    _write(tables, place)
+    draw_trust(records, place)
     return tables
 
 

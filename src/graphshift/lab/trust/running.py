@@ -131,7 +131,8 @@ def on_test(model: Any, environment: Environment, validation: Sequence[Environme
         "target": (model, "target"),
         "moved": (aimed, "target"),
     }
-    found: dict[str, Any] = {"nodes": len(y)}
+    assert aimed.explored_ is not None
+    found: dict[str, Any] = {"nodes": len(y), "graph_aware": aimed.explored_.temperature.graph_aware}
     for name, (one, how) in shown.items():
         found[name] = curves_of(y, one.predict_proba(environment, calibrated=how)[rows]).to_json()
     for name, one in (("abstain", model), ("abstain_moved", aimed)):
