@@ -139,3 +139,16 @@ def test_a_budget_of_a_year_is_refused(text: str, graphshift: Any, tmp_path: Pat
     assert answer.status == 2
     assert "expected at most 168h" in answer.err
     assert not (tmp_path / "r").exists()
+
+
+def test_a_target_gives_one_answer_for_it(graphshift: Any, tmp_path: Path) -> None:
+    answer = graphshift("recommend", *DATA, "--target", "tests", "--committee", "--out", tmp_path / "r")
+    assert answer.status == 0, answer.err
+    content = json.loads((tmp_path / "r" / "recommendation.json").read_text())
+    assert list(content["answers"]) == ["target"]
+    assert f"  {content['answers']['target']['command']}" in answer.out
+    assert "expected †" in answer.out
+    assert "on the unlabelled target; test labels were not used" in " ".join(answer.out.split())
+    wrong = graphshift("recommend", *DATA, "--target", "somewhere", "--out", tmp_path / "s")
+    assert wrong.status == 2
+    assert "target is 'somewhere'; expected 'tests', or" in wrong.err

@@ -216,8 +216,8 @@ def test_a_new_prior_is_one_of_the_mean(
 @pytest.mark.parametrize(
     ("members", "match"),
     [
-        ("forest", "2 to 10 of them"),
-        (["erm"] * 11, "2 to 10 of them"),
+        ("forest", "2 to 32 of them"),
+        (["erm"] * 33, "2 to 32 of them"),
         (3, "members is 3; expected names"),
         ("forest,blend", "member 2: a blend cannot be a member of a blend"),
         ("forest,emr", "member 2: method is 'emr'.*Did you mean 'erm'"),

@@ -62,6 +62,7 @@ def compare(
     ensemble: Annotated[
         int, Option(metavar="N", min=1, help="also score the mean of N models that differ in seed")
     ] = 1,
+    committee: opts.Committee = False,
     shared: Annotated[
         list[str] | None, Option("--set", metavar="NAME=VALUE", help="a setting that all arms share, as epochs=100")
     ] = None,
@@ -85,13 +86,14 @@ def compare(
     from graphshift.core.progress import error_console
     from graphshift.report.study_report import write_report
     from graphshift.studies import Engine, Plan, rule_names, run_study
+    from graphshift.studies.plan import COMMITTEE
 
     common: dict[str, Any] = {}
     options: dict[str, Any] = {}
     if dataset.endswith(".toml"):
         dataset, options, common = toml_study(Path(dataset), _BY_OPTION)
     common |= _settings(pairs(shared, "--set"), "--set: ", _BY_OPTION)
-    arms = _arms(methods, backbones, explorers, common, space)
+    arms = [*_arms(methods, backbones, explorers, common, space), *([COMMITTEE] if committee else [])]
     if space is not None and tune == 0:
         raise GraphshiftError("--space: with --tune 0 nothing is tuned; leave one of them out.")
     options |= opts.dataset_options(dataset, option, data_dir)

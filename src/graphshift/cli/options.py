@@ -24,6 +24,7 @@ Options = Annotated[
 DataDir = Annotated[Path | None, Option(metavar="DIR", help="where the raw files of datasets are", show_default=False)]
 Json = Annotated[bool, Option("--json", help="print JSON instead of a table")]
 Force = Annotated[bool, Option("--force", help="replace what is there")]
+Committee = Annotated[bool, Option("--committee", help="also try the mean of one model of every arm")]
 AS_MANY = "1, or as many as a cluster has room for"
 Workers = Annotated[int | None, Option(metavar="N", help="fits at the same time", min=1, show_default=AS_MANY)]
 EngineName = Annotated[str, Option("--engine", metavar="local|ray", help="where fits run: here, or on a Ray cluster")]

@@ -15,6 +15,7 @@ from graphshift.cli.compare import resumable, toml_study
 from graphshift.cli.flags import flags
 from graphshift.cli.options import (
     Address,
+    Committee,
     DataDir,
     Dataset,
     EngineName,
@@ -37,6 +38,11 @@ def recommend(
     dataset: Dataset,
     *,
     budget: Annotated[str, Option(metavar="TIME", help="how long it may take: 90s, 20m, 2h")] = "20m",
+    target: Annotated[
+        str | None,
+        Option(metavar="tests|NODES.csv,EDGES.csv", help="unlabelled graphs to choose for", show_default="data's own"),
+    ] = None,
+    committee: Committee = False,
     misleading_edges: Annotated[
         bool, Option("--misleading-edges", help="also answer for graphs whose edges may become misleading")
     ] = False,
@@ -52,7 +58,8 @@ def recommend(
 ) -> None:
     """Compare simple models, ERM and EERM on your data in the time you give, and recommend one, with the evidence.
 
-    Candidates are compared on validation and on training environments that are left out. Test labels are never used.
+    Candidates are compared on validation and on training environments that are left out. With an unlabelled target,
+    what is expected on it counts too. Test labels are never used.
     """
     from graphshift.core.storage import write_json
     from graphshift.report.study_recommendation import recommendation_blocks
@@ -74,6 +81,7 @@ def recommend(
     options |= dataset_options(dataset, option, data_dir)
     folder = out or Path("recommend") / str(options.get("name") or dataset)
     asked: dict[str, Any] = {"budget": seconds, "common": common, "misleading_edges": misleading_edges}
+    asked |= {"target": target, "committee": committee}
     how: dict[str, Any] = {"workers": workers, "threads": threads_per_worker, "force": force, "progress": True}
     how["engine"] = Engine(engine, address)
     with resumable() as command:
@@ -83,7 +91,7 @@ def recommend(
     for name, line in lines.items():
         content["answers"][name]["command"] = line
     write_json(folder / "recommendation.json", content)
-    write_report(found.study, folder, answer=recommendation_blocks(found, lines["val"]))
+    write_report(found.study, folder, answer=recommendation_blocks(found, lines[found.criterion]))
     if json_:
         print(json.dumps(content, indent=2, ensure_ascii=False))
         return
@@ -120,5 +128,6 @@ def _show(found: Recommendation, lines: Mapping[str, str], folder: Path) -> None
     print_table(table.title, table.columns, table.rows, note=table.note)
     print(paragraph(found))
     for name, line in lines.items():
-        print(f"  {line}" + (f"  (then predict with --adapt {found.adapt})" if name == "val" and found.adapt else ""))
+        adapted = f"  (then predict with --adapt {found.adapt})" if name == found.criterion and found.adapt else ""
+        print(f"  {line}{adapted}")
     print(f"everything about this comparison: {folder / 'report.html'}")

@@ -1,6 +1,7 @@
 """Tables in and tables out: raw tables as a graph, predictions as a frame."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,21 @@ def prepared(
     fitted = preparation.model_copy(update={"layout": layout})
     environment, ids = fitted.environment(nodes, edges, name=name, unknown_ids=unknown_ids, **files)
     return environment.replace(ids=ids)
+
+
+def prepared_target(preparation: Preparation | None, text: str) -> Environment:
+    """The unlabelled graph in ``"NODES.csv,EDGES.csv"``, as the tables of a dataset were prepared.
+
+    Args:
+        preparation: of the dataset; None if it is not of tables.
+        text: as the user wrote it.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if preparation is None or len(names) != 2 or not all(names):
+        raise GraphshiftError(
+            f"target is {text!r}; expected 'tests', or, for a dataset of your own tables, NODES.csv,EDGES.csv."
+        )
+    return prepared(preparation, names[0], names[1], name=Path(names[0]).stem, options={})
 
 
 def prediction_frame(

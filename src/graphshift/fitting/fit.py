@@ -22,7 +22,7 @@ from graphshift.data.environment import Environment
 from graphshift.data.metrics import METRICS
 from graphshift.datasets import load
 from graphshift.estimators import Estimator, Predictor, make_estimator
-from graphshift.estimators.frames import prepared
+from graphshift.estimators.frames import prepared_target
 from graphshift.fitting.confidence import assurance, outlook, too_sure
 from graphshift.fitting.doubts import warnings_about
 from graphshift.fitting.memory.advice import advice, show_size
@@ -356,10 +356,4 @@ def _target(request: FitRequest, data: ShiftDataset, settings: Estimator) -> str
         raise GraphshiftError(f"target is {text!r}, and selection {settings.selection!r} does not look at it.")
     if "," not in text:
         return text
-    preparation = data.facts.get("preparation")
-    names = [name.strip() for name in text.split(",")]
-    if preparation is None or len(names) != 2 or not all(names):
-        raise GraphshiftError(
-            f"target is {text!r}; expected 'tests', or, for a dataset of your own tables, NODES.csv,EDGES.csv."
-        )
-    return prepared(preparation, names[0], names[1], name=Path(names[0]).stem, options={})
+    return prepared_target(data.facts.get("preparation"), text)

@@ -72,7 +72,7 @@ class Blend(Estimator):
 
     Args:
         members: the settings of each member by name, ``method`` among them, as ``{"method": "erm", "lr": 0.001}``; a
-            name stands for a method with its defaults; ``"forest,erm"`` and JSON are read too. Two to ten.
+            name stands for a method with its defaults; ``"forest,erm"`` and JSON are read too. Two to 32.
         weights: ``"equal"``, or ``"val"``: those under which the validation labels are likeliest.
         selection: by which every member chooses its epoch; the blend is scored by it once.
         seed: of every member that has no ``seed`` of its own.

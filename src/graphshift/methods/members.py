@@ -12,7 +12,7 @@ from graphshift.estimators.base import METHODS, Estimator
 from graphshift.estimators.settings import has_setting, make_estimator, recorded_estimator
 
 #: How many members a blend may have.
-FEWEST, MOST = 2, 10
+FEWEST, MOST = 2, 32
 
 _EXPECTED = """expected names, as "forest,erm", or settings, as [{"method": "forest"}, {"method": "erm", "lr": 0.01}]"""
 

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
 from graphshift.core.html import html_table
 from graphshift.data.dataset import ShiftDataset
+from graphshift.estimators.predictor import Graphs
 from graphshift.report.study_recommendation import recommendation_blocks
 from graphshift.report.study_report import write_report
 from graphshift.report.study_tables import as_csv, main_tables
@@ -21,6 +22,7 @@ from graphshift.report.tables import print_table
 from graphshift.studies import Plan, Study, Summary, crossed_arms, run_study
 from graphshift.studies.budget import seconds_of
 from graphshift.studies.engines import LOCAL, Engine
+from graphshift.studies.plan import COMMITTEE
 from graphshift.studies.recommending import Recommendation, recommend_on
 
 #: What is compared if nobody says: the paper's method, its baseline, and models without a GNN.
@@ -91,6 +93,7 @@ def compare(
     options: Mapping[str, Any] | None = None,
     in_domain: bool = False,
     ensemble: int = 1,
+    committee: bool = False,
     out: str | Path | None = None,
     workers: int = 0,
     threads: int | None = None,
@@ -117,6 +120,7 @@ def compare(
         options: of a dataset that is loaded by name.
         in_domain: also cross-validate ERM on the labels of each test graph.
         ensemble: also score so many models that differ in their seed, averaged; 1 for none.
+        committee: one more arm, the mean of one model of every other arm, each with the setting that tuning chose.
         out: a folder for tables, figures, the page and every result; a study that is there is resumed. None: memory.
         workers: processes that fit at the same time; 0 fits in this one. On a cluster 0: as many as there is room for.
         threads: of each; None takes ``OMP_NUM_THREADS``, or shares the cores among the workers.
@@ -125,7 +129,7 @@ def compare(
         progress: show how far it is on standard error.
         log: experiment trackers that every fit is logged to, as ``"mlflow:sqlite:///mlflow.db"``.
     """
-    arms = crossed_arms(methods, backbones, explorers, common=settings)
+    arms = [*crossed_arms(methods, backbones, explorers, common=settings), *([COMMITTEE] if committee else [])]
     final = range(seeds) if isinstance(seeds, int) else seeds
     scored: dict[str, Any] = {"selections": selections, "adapt": adapt, "in_domain": in_domain, "ensemble": ensemble}
     plan = Plan(data, arms, final, options or {}, trials=trials, resample=True, **scored)  # type: ignore[arg-type]
@@ -143,6 +147,8 @@ def recommend(
     *,
     settings: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    target: Graphs | Literal["tests"] | str | None = None,
+    committee: bool = False,
     misleading_edges: bool = False,
     out: str | Path | None = None,
     workers: int = 0,
@@ -153,12 +159,17 @@ def recommend(
 ) -> Recommendation:
     """Compares simple models, ERM and EERM in the time there is, and says which to use.
 
-    Test labels are never used. ``recommendation.estimator().fit(data)`` trains what is recommended.
+    Test labels are never used. ``recommendation.estimator().fit(data)`` trains what is recommended. With an unlabelled
+    target the answer is for that: it says what has moved, what every candidate is expected to score there, and when not
+    to trust it.
 
     Args:
         data: a :class:`~graphshift.data.dataset.ShiftDataset`, or a dataset's name; tests and target may be empty.
         budget: how long it may take: ``"90s"``, ``"20m"``, ``"2h"``, or seconds.
         settings: hyper-parameters that all candidates share.
+        target: unlabelled graphs to choose for: graphs, ``"tests"`` for the tests without their labels, or
+            ``"NODES.csv,EDGES.csv"`` for data of tables; None for the role ``target`` of the data, if it has one.
+        committee: also try the mean of one model of every candidate.
         misleading_edges: also answer for graphs whose edges may become misleading.
         out: a folder for the study, its page and ``recommendation.json``. None: memory.
         options, workers, threads, engine, force, progress: as in :func:`compare`.
@@ -167,6 +178,7 @@ def recommend(
     how: dict[str, Any] = {"workers": workers, "threads": threads, "force": force, "progress": progress}
     how["engine"] = engine
     asked: dict[str, Any] = {"common": settings, "misleading_edges": misleading_edges}
+    asked |= {"target": target, "committee": committee}
     found = recommend_on(data, options, budget=seconds_of(budget), folder=folder, **asked, **how)
     if folder is not None:
         write_report(found.study, folder, answer=recommendation_blocks(found))

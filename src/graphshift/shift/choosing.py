@@ -1,4 +1,8 @@
-"""Which of several models to use on an unlabelled target: the rule ``target`` between settings, arms and committees."""
+"""Which of several models to use on an unlabelled target: validation's choice, unless another is expected to be ahead.
+
+The estimates of two models' scores err alike. What counts is the error of their difference, which shows in how far the
+estimates contradict each other about it.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from graphshift.data.metrics import METRICS
+import numpy as np
+
+from graphshift.data.metrics import METRICS, Metric
 from graphshift.estimators.estimating import Estimate
+from graphshift.shift.combining import LEARNED, Coefficients, combine, filled
 from graphshift.training.target_score import believed
 
-#: Models whose expected scores are this near to each other are told apart by validation: estimates are not finer.
+#: Of a percentage: models whose expected scores are this near to each other are told apart by validation.
 NEAR = 0.01
 
 #: The rule in words.
 RULE = (
-    "The model with the best expected score on the unlabelled target is chosen; an expected score above the validation "
-    "score is not believed. Between models within one point of the best, validation decides."
+    "The model that validation prefers is used, unless another is expected to be ahead of it on the unlabelled target "
+    "by more than the estimates contradict each other about that (their standard deviation), and by a point. Of "
+    "several the one with the best expected score is taken; within one point validation decides. An expected score "
+    "above the validation score is not believed."
 )
 
 
@@ -26,7 +35,7 @@ class Evidence:
 
     Attributes:
         val: its mean score on the validation environments.
-        estimates: of its score on each target graph.
+        estimates: of its score on each target graph, and of several seeds.
     """
 
     val: float
@@ -43,25 +52,66 @@ class Evidence:
         return tuple(dict.fromkeys(one.refused for one in self.estimates if one.refused))
 
 
-def anticipated(estimate: Estimate) -> float:
-    """The score that is acted on: the expected one, else the median of all estimates; never above the held-out score.
+@dataclass(frozen=True)
+class Gain:
+    """By how much a model is expected to be ahead of another (below 0: behind), and the error of that."""
 
-    A refused estimate is not to be quoted, but models still have to be compared.
+    value: float
+    error: float
+
+    def is_clear(self, metric: Metric) -> bool:
+        """Whether it is above its error, and of a percentage above one point."""
+        return self.value > max(self.error, NEAR if metric.percent else 0.0)
+
+
+def anticipated(estimate: Estimate, learned: Coefficients = LEARNED) -> float:
+    """The score that is acted on: the expected one; never above the held-out score.
+
+    A refused estimate is not to be quoted, but models still have to be compared, by the same weighted mean.
     """
-    values = list(estimate.by.values()) if estimate.expected is None else [estimate.expected]
-    return believed(estimate.held_out, values, METRICS[estimate.metric])
+    value = estimate.expected
+    if value is None and estimate.by:
+        value = combine(estimate.by, estimate.held_out, learned).value
+    return believed(estimate.held_out, [] if value is None else [value], METRICS[estimate.metric])
 
 
-def choose(evidence: Mapping[str, Evidence], metric: str, *, near: float = NEAR) -> str:
+def gain_over(one: Evidence, other: Evidence, metric: Metric, learned: Coefficients = LEARNED) -> Gain:
+    """How far ``one`` is expected to be ahead of ``other`` on the target, with the error of that.
+
+    Every estimate says by how much; the weighted standard deviation of what they say is the error. What all estimates
+    get wrong for both models alike is not in it.
+
+    Args:
+        one, other: estimates of both are of the same graphs.
+        metric: of the estimates.
+        learned: the weights of the estimates.
+    """
+    weights = np.array(list(learned.weights.values()))
+    said = np.array([metric.sign * (_mean(one, name, metric) - _mean(other, name, metric)) for name in learned.weights])
+    middle = np.average(said, weights=weights)
+    error = float(np.sqrt(np.average((said - middle) ** 2, weights=weights)))
+    return Gain(metric.sign * (one.expected - other.expected), error)
+
+
+def choose(evidence: Mapping[str, Evidence], metric: str, preferred: str | None = None) -> str:
     """The name of the model to use: see :data:`RULE`.
 
     Args:
         evidence: of each model by name, the simplest first.
         metric: by name.
-        near: how near to the best expected score validation decides; of a metric that is no share, 0.
+        preferred: what validation prefers; None for the best validation score.
     """
     about = METRICS[metric]
-    near = near if about.percent else 0.0
-    best = max(about.sign * one.expected for one in evidence.values())
-    close = [name for name, one in evidence.items() if best - about.sign * one.expected <= near]
-    return max(close, key=lambda name: about.sign * evidence[name].val)
+    near = NEAR if about.percent else 0.0
+    first = preferred or max(evidence, key=lambda name: about.sign * evidence[name].val)
+    usual = evidence[first]
+    ahead = {name: one for name, one in evidence.items() if gain_over(one, usual, about).is_clear(about)}
+    best = max((about.sign * one.expected for one in ahead.values()), default=0.0)
+    close = [name for name, one in ahead.items() if best - about.sign * one.expected <= near]
+    return max(close, key=lambda name: about.sign * evidence[name].val, default=first)
+
+
+def _mean(one: Evidence, name: str, metric: Metric) -> float:
+    """What one kind of estimate says, over all graphs; never above the held-out score."""
+    said = ((e.held_out, filled({"held-out": e.held_out, **e.by}, name)) for e in one.estimates)
+    return fmean(believed(held_out, [value], metric) for held_out, value in said)

@@ -32,7 +32,12 @@ def blend_plan(study: Study) -> Plan | str:
     members = [chosen_settings(study, one.arm, rule) for one in joined]
     arm = Arm(f"Blend ({' with '.join(one.arm for one in joined)})", {"method": "blend", "members": members})
     dataset: Any = plan.dataset if plan.data is None else plan.data
-    scored: dict[str, Any] = {"selections": (rule,), "adapt": plan.adapt, "resample": plan.resample}
+    scored: dict[str, Any] = {
+        "selections": (rule,),
+        "adapt": plan.adapt,
+        "resample": plan.resample,
+        "expect": plan.expect,
+    }
     return Plan(dataset, [arm], plan.seeds, plan.options, trials=0, leave_out=plan.leave_out, **scored)
 
 

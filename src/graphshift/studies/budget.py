@@ -42,6 +42,9 @@ _FEW = 1_000
 _FOREST = 0.1
 _FEWER_TREES = 100
 
+#: Graphs for each validation graph that are predicted to estimate a score without labels, about.
+_COPIES = 30
+
 #: Seconds that a fit of a needed candidate may always take.
 _ALWAYS = 5.0
 
@@ -174,8 +177,10 @@ def _guessed_cost(plan: ResolvedPlan, arm: Arm, data: ShiftDataset, clock: Calla
         return reason_of(error)
     seen = sum(e.num_nodes for e in data.train)
     fitting = max(fitting - predicting * seen, 0.0) / share
-    trial = fitting + predicting * (seen + sum(e.num_nodes for e in data.val))
-    return Cost(trial + predicting * sum(e.num_nodes for e in data.tests), 0.0, trial * _wider(arm))
+    known = sum(e.num_nodes for e in data.val)
+    trial = fitting + predicting * (seen + known)
+    more = sum(e.num_nodes for e in data.tests) + (_COPIES * known if plan.expect else 0)
+    return Cost(trial + predicting * more, 0.0, trial * _wider(arm))
 
 
 def _smaller_forest(cost: Cost, settings: Mapping[str, Any], data: ShiftDataset, budget: float) -> Cost:
@@ -257,6 +262,7 @@ def fitted_to(
     rules: int = 1,
     environments: int = 0,
     blended: Sequence[Sequence[str]] = (),
+    committee: bool = False,
 ) -> Sizing:
     """As many arms as fit into the time, the cheapest first, then as many seeds and trials as fit.
 
@@ -273,10 +279,14 @@ def fitted_to(
         rules: by which settings are chosen.
         environments: training environments that can be left out in turn.
         blended: groups of arms; room is kept for a blend of one of each, the dearest, which is run when all is done.
+        committee: whether one more arm is the mean of one model of each.
     """
 
     def total(names: Sequence[str], size: Size) -> float:
         own = sum(costs[name].of(size, rules, environments) for name in names) / workers
+        if committee:
+            runs = size.seeds + size.leave_out * environments
+            own += sum(costs[name].once(size.epochs) for name in names) * runs / workers
         members = [[costs[name].once(size.epochs) for name in names if name in group] for group in blended]
         members = [group for group in members if group]
         if len(members) < 2:

@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 
 from graphshift.data.metrics import METRICS
 from graphshift.studies.candidates import SIMPLICITY, uses_edges
+from graphshift.studies.plan import COMMITTEE
 from graphshift.studies.records import Row, variant_name
 from graphshift.studies.remarks import CHOOSES_BY
 from graphshift.studies.resampling import nodes_error
@@ -34,10 +35,30 @@ PREFERENCE = (
 )
 
 #: By criterion the rule that chooses epoch and setting, and the score of a run (an attribute of a row).
-RULES = {"val": "val", "adversarial_val": "explored"}
-SCORES = {"val": "choosing", "adversarial_val": "adversarial_val"}
+RULES = {"val": "val", "target": "val", "adversarial_val": "explored"}
+SCORES = {"val": "choosing", "target": "choosing", "adversarial_val": "adversarial_val"}
 
 EDITED = "validation after adversarial edits"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a candidate is expected to score on the unlabelled target.
+
+    Attributes:
+        score: the mean over target graphs and seeds; also where no score is promised, for models must be compared.
+        low, high: the means of the ends of the intervals of those that are not refused; None if all are.
+        count: how many estimates there are: graphs times seeds.
+        refused: how many of them are refused.
+        reason: why the first of these is.
+    """
+
+    score: float
+    low: float | None
+    high: float | None
+    count: int
+    refused: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -57,6 +78,7 @@ class Candidate:
         blend: whether it is a blend.
         weakest: of a blend how far its weakest member is behind the best, and the standard error of that.
         constant: whether it is the largest class, or the mean.
+        expected: on the unlabelled target, where there is one; None if nothing can be said.
     """
 
     name: str
@@ -71,6 +93,7 @@ class Candidate:
     blend: bool = False
     weakest: tuple[float, float] = (0.0, 0.0)
     constant: bool = False
+    expected: Expected | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +121,7 @@ def ranked(study: Study, criterion: str = "val", beside: Study | None = None) ->
         study: a finished one.
         criterion: ``"val"``; or ``"adversarial_val"``, by validation graphs after the edits that raise each model's
             risk most. Models that do not use edges are then left out: edits cannot change them, which says nothing.
+            ``"target"`` ranks as ``"val"`` does.
         beside: a study of further candidates with the same seeds and places; one that lacks a place is left out.
     """
     sign = METRICS[study.plan.metric].sign
@@ -120,7 +144,7 @@ def ranked(study: Study, criterion: str = "val", beside: Study | None = None) ->
             behind=sign * (scores[best] - scores[name]),
             behind_error=None if name == best else _behind_error(one, known[best], shared, study.plan.metric),
             rank=one.rank,
-            blend=one.method == "blend",
+            blend=one.method == "blend" and one.arm != COMMITTEE.name,
             constant=one.method == "majority",
         )
         for name, one in known.items()
@@ -167,7 +191,7 @@ def _known(study: Study, criterion: str, first: int = 0) -> dict[str, _Scores]:
     """What is known of the arms of a study, with and without adaptation; ``first`` is the rank of the first arm."""
     plan, rule = study.plan, rule_of(study, criterion)
     rows, found = study.rows(rule), dict[str, _Scores]()
-    ways = (None, *plan.adapt) if criterion == "val" else (None,)
+    ways = (None,) if criterion == "adversarial_val" else (None, *plan.adapt)
     for way in ways:
         for i, arm in enumerate(plan.arms):
             if criterion == "adversarial_val" and not uses_edges(plan.settings(arm).get("backbone")):
@@ -185,11 +209,11 @@ def _known(study: Study, criterion: str, first: int = 0) -> dict[str, _Scores]:
 def _of_candidate(
     study: Study, criterion: str, rule: str, own: Sequence[Row], arm: str, way: str | None, rank: int
 ) -> _Scores:
-    first = CHOOSES_BY.get(rule, "validation") if criterion == "val" else EDITED
+    first = EDITED if criterion == "adversarial_val" else CHOOSES_BY.get(rule, "validation")
     runs = {first: [getattr(row, SCORES[criterion]) for row in own]}
     drawn = {first: [row.resampled.get("val", []) for row in own]}
     left = [r for r in study.records if r.kind == "left_out" and r.ok and r.arm == arm and rule in r.selections]
-    for record in left if criterion == "val" else ():
+    for record in () if criterion == "adversarial_val" else left:
         selected, place = record.selections[rule], f"{record.environment} left out"
         scores = selected if way is None else selected.adapted.get(way)
         if scores is not None and record.environment in scores.tests:

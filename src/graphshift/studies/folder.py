@@ -39,6 +39,7 @@ def plan_json(schedule: Schedule) -> dict[str, Any]:
         space = {name: list(values) for name, values in (arm.space or {}).items()}
         own: dict[str, Any] = {"name": arm.name, "settings": dict(arm.settings), "space": space}
         own |= {"baseline": baseline and baseline.name, "complete": _without_draws(plan.settings(arm))}
+        own |= {"joins": True} if arm.joins else {}
         own["trials"] = [{"trial": t.number, "seed": t.seed, "settings": dict(t.settings)} for t in trials]
         arms.append(own)
     content = {"format": FORMAT, "version": __version__, "dataset": plan.dataset, "options": plan.public_options()}
@@ -47,7 +48,7 @@ def plan_json(schedule: Schedule) -> dict[str, Any]:
     same = ("seeds", "data_seeds", "crossed", "trials", "selections", "in_domain")
     content |= {name: getattr(plan, name) for name in same}
     # Not in the plans of earlier versions, which knew no other than the default.
-    later = {"repeats": 1, "adapt": (), "ensemble": 1, "leave_out": 0, "resample": False}
+    later = {"repeats": 1, "adapt": (), "ensemble": 1, "leave_out": 0, "resample": False, "expect": False}
     content |= {name: getattr(plan, name) for name, default in later.items() if getattr(plan, name) != default}
     as_read_back: dict[str, Any] = json.loads(json.dumps(content, default=str))
     return as_read_back

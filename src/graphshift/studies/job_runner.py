@@ -19,9 +19,11 @@ from graphshift.data.environment import Environment
 from graphshift.estimators import Ensemble, Estimator, recorded_estimator
 from graphshift.estimators.adaptation import LEARNED, parts_of
 from graphshift.estimators.direct import DirectEstimator
+from graphshift.estimators.estimating import Estimate
 from graphshift.estimators.gnn import GNNEstimator
 from graphshift.estimators.predictor import Predictor
 from graphshift.fitting.fit import peak_rss_mb, seconds_per_epoch
+from graphshift.shift.estimating import estimate_score
 from graphshift.studies.jobs import Job
 from graphshift.studies.limit import in_domain
 from graphshift.studies.plan import member_seeds
@@ -122,7 +124,7 @@ def _fitted(job: Job, data: ShiftDataset, callbacks: Sequence[Callback] = ()) ->
     Of an ensemble the first member is listened to.
     """
     members = [
-        _fit(_remembering(recorded_estimator({**job.settings, "seed": seed})), job, data, () if i else callbacks)
+        _fit(_remembering(recorded_estimator({**job.settings, "seed": seed}), data), job, data, () if i else callbacks)
         for i, seed in enumerate(member_seeds(job.settings["seed"], job.ensemble))
     ]
     chosen = [_choices(member, job.rules[0]) for member in members]
@@ -155,16 +157,19 @@ def _fit(model: Estimator, job: Job, data: ShiftDataset, callbacks: Sequence[Cal
     return model.fit(data.train, data.val, data.tests, target=target, also=job.rules[1:], callbacks=callbacks)
 
 
-def _remembering(model: Estimator) -> Estimator:
-    """Has a model without a GNN predict every graph once, however often it is scored there: trees take their time."""
+def _remembering(model: Estimator, data: ShiftDataset) -> Estimator:
+    """Has a model without a GNN predict every graph of the data once, however often it is scored: trees take time."""
     if isinstance(model, DirectEstimator):
-        known: dict[int, tuple[Environment, torch.Tensor]] = {}
+        own = {id(e) for role in data.roles.values() for e in role}
+        known: dict[int, torch.Tensor] = {}
         predict = model.predict_plain
 
         def predict_once(environment: Environment) -> torch.Tensor:
+            if id(environment) not in own:  # a copy of one, which is soon forgotten
+                return predict(environment)
             if id(environment) not in known:
-                known[id(environment)] = environment, predict(environment)
-            return known[id(environment)][1]
+                known[id(environment)] = predict(environment)
+            return known[id(environment)]
 
         model.predict_plain = predict_once  # type: ignore[method-assign]
     return model
@@ -178,12 +183,37 @@ def _scored(selected: Selected, rule: str, members: Sequence[Estimator], data: S
     held = _held_out(data, job) if rule == "id_val" else ()
     edited = [score for e in data.val if (score := model.score_edited(e)) is not None]
     found = _on_tests(members[:1], data, job, graphs, held) | {"adversarial_val": fmean(edited) if edited else None}
+    if job.expect:
+        found |= _expected(model, data, found["adapted"], calibrated=rule == job.rules[0])
     if job.ensemble > 1:
         val = _on_validation(Ensemble(members), data)
         found["ensemble"] = EnsembleScores(members=job.ensemble, val=val, **_on_tests(members, data, job, graphs, held))
     if columns is not None:  # Fig. 2b: without the columns that the dataset knows to be spurious
         found["train_without_spurious"] = fmean(model.score(e.without(columns)) for e in data.train)
     return replace(selected, train=fmean(model.score(e) for e in data.train), **found)
+
+
+def _expected(
+    model: Estimator, data: ShiftDataset, adapted: Mapping[str, Adapted], *, calibrated: bool
+) -> dict[str, Any]:
+    """What a model is expected to score on the unlabelled graphs; with batch statistics of these as well.
+
+    Other ways of using them change what the estimates stand on, so nothing is said of these. A model that cannot take
+    the copies is left without.
+    """
+    graphs = [e.replace(y=None) for e in data.target or data.tests]
+    found: dict[str | None, dict[str, Estimate]] = {}
+    if not calibrated:  # another rule's epoch
+        model.calibrate(data.val)
+    for way in (None, *(["norm"] if "norm" in adapted else [])):
+        try:
+            estimates = estimate_score(model, graphs, data.val, adapt=way, seed=0)
+        except GraphshiftError:
+            continue
+        assert isinstance(estimates, dict)  # of several graphs
+        found[way] = {name: replace(one, remarks=()) for name, one in estimates.items() if one.by}
+    own = {way: replace(one, expected=found.get(way, {})) for way, one in adapted.items()}
+    return {"expected": found.get(None, {}), "adapted": own}
 
 
 def _choices(model: Estimator, first: str) -> Mapping[str, Choice]:

@@ -34,6 +34,7 @@ class Job:
     adapt: Sequence[str] = ()  #: ways of using the unlabelled tests that a run is scored with as well
     ensemble: int = 1  #: members of the ensemble that a run is scored as, too; 1: none
     resample: bool = False  #: whether resampled nodes are scored, too
+    expect: bool = False  #: whether the score on the unlabelled target is estimated, too
 
 
 class Schedule:
@@ -73,11 +74,20 @@ class Schedule:
         return found
 
     def is_tuned(self, arm: Arm, records: Records) -> bool:
-        """Whether all trials of an arm are done."""
+        """Whether all trials of an arm are done, and of a committee those of its members."""
+        if arm.joins:
+            return all(self.is_tuned(member, records) for member in self.plan.members())
         return all(job.id in records for job in self.trial_jobs[arm.name])
 
     def chosen(self, arm: Arm, rule: str, records: Records) -> Chosen | None:
-        """The setting that a rule chose for an arm whose trials are done; None if all of them failed."""
+        """The setting that a rule chose for an arm whose trials are done; None if all of them failed.
+
+        Of a committee these are its members, each with its own; those whose trials all failed are left out.
+        """
+        if arm.joins:
+            choices = [(member, self.chosen(member, rule, records)) for member in self.plan.members()]
+            joined = [{**member.settings, **own.settings} for member, own in choices if own is not None]
+            return Chosen({"members": joined}) if len(joined) > 1 else None
         if not self.trials[arm.name]:
             return Chosen({})
         scores = self.scores(arm, rule, records)
@@ -170,9 +180,9 @@ class Schedule:
         parts += [f"trial {own['trial']}"] if "trial" in own else []
         parts += [own["environment"]] if "environment" in own else []
         parts += [] if data_seed is None else [f"data {data_seed}"]
-        parts += [f"seed {seed}", *(f"{name}={value}" for name, value in tuned.items())]
+        parts += [f"seed {seed}", *(f"{name}={value}" for name, value in tuned.items() if not arm.joins)]
         own |= {"adapt": plan.adapt, "resample": plan.resample} if kind in ("run", "left_out") else {}
-        own |= {"ensemble": plan.ensemble} if kind == "run" else {}
+        own |= {"ensemble": plan.ensemble, "expect": plan.expect} if kind == "run" else {}
         id_ = " / ".join(parts)
         return Job(id_, kind, arm.name, plan.dataset, settings, tuple(rules), data_seed, drawn, dict(tuned), **own)
 

@@ -37,12 +37,18 @@ class Arm:
         settings: the settings in which it differs from the dataset's defaults.
         space: what tuning may choose: for each setting the values to try; None or empty for an arm that is not tuned.
         baseline: the name of the arm that it is compared with; None for the ERM arm of the same backbone.
+        joins: whether it is the mean of one model of every other arm, each with the setting that tuning chose for it.
     """
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     space: Mapping[str, Sequence[Any]] | None = None
     baseline: str | None = None
+    joins: bool = False
+
+
+#: The mean of one model of every arm of a study.
+COMMITTEE = Arm("Committee", {"method": "blend"}, joins=True)
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,8 @@ class Plan:
         leave_out: seeds with which every arm is also trained without one training environment and scored there, each
             environment in turn; 0 for none. It needs two training environments.
         resample: also score resampled nodes, so that intervals cover the nodes as well as the seeds.
+        expect: also estimate the score of every final run on the unlabelled target (without one, on the tests without
+            their labels), as :func:`~graphshift.shift.estimating.estimate_score` does.
         data: the dataset itself where it is in memory; set from ``dataset``.
     """
 
@@ -86,6 +94,7 @@ class Plan:
     ensemble: int = 1
     leave_out: int = 0
     resample: bool = False
+    expect: bool = False
     data: ShiftDataset | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -121,6 +130,11 @@ class Plan:
             raise GraphshiftError(f"plan: adapt is {list(self.adapt)}; each may be there once.")
         for arm in self.arms:
             self._check_arm(arm)
+        if len(joining := [arm.name for arm in self.arms if arm.joins]) > 1 or (joining and len(self.members()) < 2):
+            found = f"{joining} are means of all others" if len(joining) > 1 else f"{joining[0]!r} has fewer than two"
+            raise GraphshiftError(
+                f"plan: {found}; expected one such arm at most, beside two others that look at nodes."
+            )
 
     def _check_arm(self, arm: Arm) -> None:
         for name in _RESERVED:
@@ -133,6 +147,10 @@ class Plan:
                 raise GraphshiftError(f"arm {arm.name!r}: space: {name} is {values!r}; expected a list of values.")
         if arm.baseline is not None and arm.baseline not in (other.name for other in self.arms):
             raise GraphshiftError(f"arm {arm.name!r}: baseline is {arm.baseline!r}, and no arm has that name.")
+
+    def members(self) -> list[Arm]:
+        """The arms that a committee joins: all others but the largest class, which looks at no node."""
+        return [arm for arm in self.arms if not arm.joins and arm.settings.get("method") != "majority"]
 
     @property
     def title(self) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 #: By what candidates are compared, and when each counts.
 CRITERIA: dict[str, str] = {
+    "target": "On the unlabelled target",
     "val": "If future graphs differ from training as the validation graphs and left-out environments do",
     "adversarial_val": "If edges may become misleading",
 }
@@ -89,8 +90,10 @@ def paragraph(found: Recommendation) -> str:
     parts.append(
         f"Chosen by {'validation' if plan.selections[0] == 'val' else 'held-out training nodes'}"
         + (f" and {len(found.places) - 1} left-out training environments" if len(found.places) > 1 else "")
+        + (", and by what is expected on the unlabelled target" if found.criterion == "target" else "")
         + "; test labels were not used."
     )
+    parts += [f"From {one.source} to {one.target}: {one.verdict}" for one in found.moved]
     parts += found.notes
     parts += [f"Predicted for {one.sentence()}" for one in found.target]
     if (other := found.answers.get("adversarial_val")) is not None:

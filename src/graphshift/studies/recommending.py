@@ -1,13 +1,14 @@
 """Which model to use on a dataset: a fair comparison of simple models and GNNs in the time there is.
 
 Test labels are never used. Candidates are compared on the validation environments and on training environments that
-were left out of training; without validation environments on held-out training nodes.
+were left out of training; without validation environments on held-out training nodes. Where there is an unlabelled
+target, what is expected on it counts too (``expecting.py``).
 """
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,24 +16,33 @@ from typing import Any
 import pandas as pd
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.core.parsing import checked_note
-from graphshift.core.progress import progress_bar
-from graphshift.core.storage import read_json, write_json
+from graphshift.core.progress import error_console
+from graphshift.core.storage import write_json
 from graphshift.data.dataset import ShiftDataset
 from graphshift.estimators import Estimator, make_estimator, recorded_estimator
 from graphshift.estimators.base import METHODS
+from graphshift.estimators.predictor import Graphs
+from graphshift.shift.comparing.compare import Comparison
 from graphshift.studies.blending import FAMILIES, blend_plan, chosen_settings
-from graphshift.studies.budget import Size, Sizing, fitted_to, time_left, timed
+from graphshift.studies.budget import Size, fitted_to, time_left, timed
 from graphshift.studies.candidates import ADAPTATIONS, candidates, is_needed
 from graphshift.studies.choosing import Candidate, chosen, ranked, rule_of
 from graphshift.studies.engines import LOCAL, Engine
+from graphshift.studies.expecting import (
+    chosen_on_target,
+    doubts,
+    evidence_of,
+    moved_on,
+    reason_on_target,
+    with_expected,
+    with_target,
+)
 from graphshift.studies.folder import BLEND
-from graphshift.studies.notes import PlanNote, RecommendationNote
-from graphshift.studies.plan import Plan
-from graphshift.studies.progress import duration
+from graphshift.studies.plan import COMMITTEE, Plan
 from graphshift.studies.reasons import notes_on, paragraph, reason_of
-from graphshift.studies.resolved import ResolvedPlan, load_data, resolve
+from graphshift.studies.resolved import load_data, resolve, unexpected
 from graphshift.studies.running import Study, computing_with, run_study
+from graphshift.studies.sizing import kept_sizing, timing, words_on_cuts, words_on_size
 from graphshift.studies.summary import ArmSummary
 from graphshift.studies.target_summary import TargetSummary, target_summaries
 
@@ -68,13 +78,14 @@ class Recommendation:
     """What to use on a dataset, with the evidence.
 
     Attributes:
-        answers: by criterion; the first is the recommendation, the other is there if it was asked for.
+        answers: by criterion, ``"val"`` or, with a target, ``"target"``; the other is there if it was asked for.
         places: what the choosing score is the mean of.
         size: how much was compared.
         dropped: candidates for which the time was too short, and why.
         skipped: candidates that cannot be on these data, and why.
         notes: what a reader must know, such as a GNN that is below a simple model.
         target: what the recommended model predicts for unlabelled target environments.
+        moved: what has moved between the first training graph and the largest of these.
         study: the comparison itself.
         blend: the study of the blend of its best model without a GNN and its best GNN; None where there is none.
     """
@@ -88,6 +99,12 @@ class Recommendation:
     target: Sequence[TargetSummary]
     study: Study = field(repr=False)
     blend: Study | None = field(default=None, repr=False)
+    moved: Sequence[Comparison] = ()
+
+    @property
+    def criterion(self) -> str:
+        """By which it was chosen: ``"val"``, or ``"target"``."""
+        return next(iter(self.answers))
 
     @property
     def answer(self) -> Answer:
@@ -113,9 +130,12 @@ class Recommendation:
         """The recommended model, not fitted: ``recommendation.estimator().fit(data)``."""
         return make_estimator({**self.answer.settings, "seed": seed}, self.study.plan.defaults)
 
-    def summaries(self, criterion: str = "val") -> dict[str, ArmSummary]:
+    def summaries(self, criterion: str | None = None) -> dict[str, ArmSummary]:
         """Of each candidate its summary, by name."""
-        studies, rule = [self.study, *([] if self.blend is None else [self.blend])], rule_of(self.study, criterion)
+        studies, rule = (
+            [self.study, *([] if self.blend is None else [self.blend])],
+            rule_of(self.study, criterion or self.criterion),
+        )
         return {arm.arm: arm for one in studies for arm in one.summary.of_rule(rule)}
 
     @property
@@ -132,7 +152,8 @@ class Recommendation:
         content = {"format": 1, "dataset": self.study.plan.dataset, "metric": self.study.plan.metric}
         plain = {name: dict(getattr(self, name)) for name in ("dropped", "skipped")}
         content |= {"answers": answers, "places": list(self.places), "size": asdict(self.size), **plain}
-        return content | {"notes": list(self.notes), "target": [one.to_json() for one in self.target]}
+        content |= {"notes": list(self.notes), "target": [one.to_json() for one in self.target]}
+        return content | ({"moved": [one.to_json() for one in self.moved]} if self.moved else {})
 
     def __str__(self) -> str:
         return paragraph(self)
@@ -149,6 +170,8 @@ def recommend_on(
     engine: Engine = LOCAL,
     common: Mapping[str, Any] | None = None,
     misleading_edges: bool = False,
+    target: Graphs | str | None = None,
+    committee: bool = False,
     force: bool = False,
     progress: bool = False,
     command: Sequence[str] = (),
@@ -164,6 +187,9 @@ def recommend_on(
         workers, threads, engine, force, progress, command: as in :func:`~graphshift.studies.running.run_study`.
         common: settings that all candidates share, as in :func:`~graphshift.studies.candidates.candidates`.
         misleading_edges: also answer for graphs whose edges may become misleading.
+        target: unlabelled graphs to choose for, beside the role ``target`` of the data: graphs, ``"tests"`` for the
+            tests without their labels, or ``"NODES.csv,EDGES.csv"`` for data of tables.
+        committee: also try the mean of one model of every candidate.
     """
     start = time.monotonic()
     threads = threads or engine.threads(workers)
@@ -171,14 +197,24 @@ def recommend_on(
     with computing_with(threads):
         data = dataset if isinstance(dataset, ShiftDataset) else load_data(dataset, options or {}, None)
         reading = 0.0 if isinstance(dataset, ShiftDataset) else time.monotonic() - start
-        rules = _rules(data, misleading_edges)
-        whole = plan_of(dataset, options or {}, data, Size(1, 0, 1, 1), common, rules=rules)
+        seen, looks = with_target(data, target)
+        if seen is not data:  # workers cannot load it by name
+            dataset, data, options = seen, seen, {}
+        rules, unseen = _rules(data, misleading_edges), unexpected(data) if looks else ""
+        planned: dict[str, Any] = {"rules": rules, "expect": looks and not unseen}
+        moved: list[Comparison] = []
+        said = [f"The target did not help to choose: {unseen}."] if unseen else []
+        if looks:
+            with error_console().status("comparing the target with training …") if progress else nullcontext():
+                moved, more = moved_on(data)
+            said += more
+        whole = plan_of(dataset, options or {}, data, Size(1, 0, 1, 1), common, **planned)
         checked = resolve(whole, data)
-        sizing = None if force or folder is None else _kept_sizing(folder, checked.arms)
+        sizing = None if force or folder is None else kept_sizing(folder, checked.arms)
         if sizing is None:
             needed = [arm.name for arm in checked.arms if is_needed(arm, data, common)]
             epochs = _epochs(data, common)
-            with _timing(len(checked.arms), enabled=progress) as report:
+            with timing(len(checked.arms), enabled=progress) as report:
                 costs, slow = timed(checked, data, needed, budget, report=report)
             if not costs:
                 raise GraphshiftError(f"no candidate could be fitted; the first: {next(iter(slow.values()))}")
@@ -187,13 +223,13 @@ def recommend_on(
             how: dict[str, Any] = {"budget": budget, "workers": max(workers, 1), "rules": len(rules)}
             how["environments"] = len(checked.left_out)
             how["blended"] = [[a.name for a in checked.arms if a.settings["method"] in g] for g in FAMILIES]
+            how["committee"] = committee
             sizing = fitted_to(costs, needed, epochs, left, **how)
             sizing = replace(sizing, dropped={**slow, **sizing.dropped})
-    plan = plan_of(
-        dataset, options or {}, data, sizing.size, common, rules=rules, names=sizing.arms, smaller=sizing.smaller
-    )
+    planned |= {"names": sizing.arms, "smaller": sizing.smaller, "committee": committee}
+    plan = plan_of(dataset, options or {}, data, sizing.size, common, **planned)
     if progress:
-        print(_said(sizing, checked, budget), file=sys.stderr)
+        print(words_on_size(sizing, checked, budget), file=sys.stderr)
     how_run: dict[str, Any] = {"workers": workers, "threads": threads, "force": force, "progress": progress}
     how_run["data"] = data  # read once, and its notes told once
     how_run["engine"] = engine
@@ -208,7 +244,8 @@ def recommend_on(
         skipped["Blend"] = further
     with computing_with(threads):
         found = recommendation(study, data, sizing.size, sizing.dropped, skipped, blend)
-        found = replace(found, notes=[*found.notes, *_cut(sizing, _epochs(data, common))])
+        notes = [*found.notes, *words_on_cuts(sizing, _epochs(data, common)), *said]
+        found = replace(found, notes=notes, moved=moved)
     if folder is not None:
         write_json(folder / "recommendation.json", found.to_json())
     return found
@@ -224,6 +261,8 @@ def plan_of(
     rules: Sequence[str],
     names: Sequence[str] | None = None,
     smaller: Mapping[str, Mapping[str, int]] | None = None,
+    expect: bool = False,
+    committee: bool = False,
 ) -> Plan:
     """The comparison as a plan.
 
@@ -234,14 +273,18 @@ def plan_of(
         rules: that choose epoch and setting.
         names: of the candidates to keep; None for all.
         smaller: settings of candidates that would take too long otherwise.
+        expect: whether the score on the unlabelled target is estimated.
+        committee: whether the mean of one model of each is a candidate too.
     """
     arms = []
     for arm in candidates(data, common):
         if names is None or arm.name in names:
             epochs = {"epochs": size.epochs} if METHODS[arm.settings["method"]].uses_backbone else {}
             arms.append(replace(arm, settings={**arm.settings, **epochs, **(smaller or {}).get(arm.name, {})}))
+    arms += [COMMITTEE] if committee else []
     ways = ADAPTATIONS if data.task.is_classification else ("norm",)
     scored: dict[str, Any] = {"selections": rules, "adapt": ways, "resample": True, "leave_out": size.leave_out}
+    scored["expect"] = expect
     return Plan(dataset, arms, range(size.seeds), options, trials=size.trials, **scored)  # type: ignore[arg-type]
 
 
@@ -254,16 +297,19 @@ def recommendation(
     blend: Study | None = None,
 ) -> Recommendation:
     """What a finished comparison recommends; the recommended model is fitted once if there is a target to predict."""
-    criteria = ["val", *(["adversarial_val"] if "explored" in study.plan.selections else [])]
+    main = "target" if study.plan.expect else "val"
+    criteria = [main, *(["adversarial_val"] if "explored" in study.plan.selections else [])]
     answers = {name: one for name in criteria if (one := _answer(study, name, blend)) is not None}
-    if "val" not in answers:
+    if main not in answers:
         raise GraphshiftError(f"no run finished; the first failure: {study.summary.failed[0].reason}")
-    answer = answers["val"]
+    answer = answers[main]
     skipped = {**skipped, **{one.what: one.reason for one in study.summary.skipped}}
     if blend is not None and not any(one.blend for one in answer.candidates):
         why = blend.summary.failed[0].reason if blend.summary.failed else "it has no score in every place"
         skipped[blend.plan.arms[0].name] = why or "it failed"
     notes = notes_on(study, answer)
+    if main == "target":
+        notes += doubts(next(one for one in answer.candidates if one.name == answer.name), study.plan.metric)
     target: list[TargetSummary] = []
     if data.target:
         model = recorded_estimator({**_complete(study, answer), "seed": study.plan.seeds[0]})
@@ -276,10 +322,17 @@ def _answer(study: Study, criterion: str, blend: Study | None) -> Answer | None:
     found = ranked(study, criterion, blend)
     if not found:
         return None
-    best, rule = chosen(found, study.plan.metric), rule_of(study, criterion)
+    metric, rule = study.plan.metric, rule_of(study, criterion)
+    if criterion == "target":
+        evidence = evidence_of([study, *([] if blend is None else [blend])], found)
+        best, first = chosen_on_target(found, evidence, metric)
+        reason = reason_on_target(best, first, evidence, metric)
+        found = with_expected(found, evidence, metric)
+    else:
+        best = chosen(found, metric)
+        reason = reason_of(found, best, metric)
     home = blend if best.blend and blend is not None else study
     settings = {**chosen_settings(home, best.arm, rule), "selection": rule}
-    reason = reason_of(found, best, study.plan.metric)
     return Answer(criterion, best.name, best.adapt, settings, best.score, best.error, reason, found)
 
 
@@ -287,13 +340,17 @@ def _complete(study: Study, answer: Answer) -> dict[str, Any]:
     return make_estimator(answer.settings, study.plan.defaults).settings()
 
 
-def candidate_rows(found: Recommendation, criterion: str = "val") -> list[dict[str, Any]]:
+def candidate_rows(found: Recommendation, criterion: str | None = None) -> list[dict[str, Any]]:
     """For each candidate its scores, unrounded, the best first."""
+    criterion = criterion or found.criterion
     study, summaries, rows = found.study, found.summaries(criterion), []
     for one in found.answers[criterion].candidates:
         own = summaries[one.name]
         row: dict[str, Any] = {"candidate": one.name, "recommended": one.name == found.answers[criterion].name}
         row |= {"score": one.score, "error": one.error, "behind": one.behind, "behind_error": one.behind_error}
+        if criterion == "target":
+            expected = asdict(one.expected) if one.expected is not None else {}
+            row |= {f"expected_{name}": expected.get(name) for name in ("score", "low", "high", "refused")}
         row |= one.places
         row |= {"mean_test": own.mean_test.mean, "worst_test": own.worst_test.mean} if study.plan.tests else {}
         rows.append({**row, "seconds": own.seconds, "adapt": one.adapt, "method": own.method, "backbone": own.backbone})
@@ -310,63 +367,3 @@ def _epochs(data: ShiftDataset, common: Mapping[str, Any] | None) -> int:
     """Of a whole fit: what the user says, else the dataset, else the general default."""
     first = next(arm for arm in candidates(data, common) if arm.settings["method"] == "erm")
     return int(make_estimator(first.settings, data.defaults).settings()["epochs"])
-
-
-#: Settings of a candidate that is made smaller for want of time.
-_SMALLER = ("trees", "rows_per_tree")
-
-
-def _kept_sizing(folder: Path, arms: Sequence[Any]) -> Sizing | None:
-    """That of the comparison that is there: timing might choose another, and the study could not be resumed."""
-    if not (folder / "plan.json").is_file():
-        return None
-    plan = checked_note(PlanNote, read_json(folder / "plan.json"), where=str(folder / "plan.json"))
-    names = [arm.name for arm in plan.arms]
-    epochs = next((arm.settings["epochs"] for arm in plan.arms if "epochs" in arm.settings), None)
-    if not plan.resample or not isinstance(epochs, int) or not 0 < epochs < 2**31:
-        raise GraphshiftError(f"{folder}: holds another study; choose another --out, or replace it (--force).")
-    size = Size(len(plan.seeds), plan.trials, epochs, plan.leave_out)
-    dropped = {arm.name: "left out when the comparison was begun" for arm in arms if arm.name not in names}
-    if (kept := folder / "recommendation.json").is_file():
-        known = checked_note(RecommendationNote, read_json(kept), where=str(kept)).dropped
-        dropped |= {name: why for name, why in known.items() if name in dropped}
-    made = {arm.name: {name: arm.settings[name] for name in _SMALLER if name in arm.settings} for arm in plan.arms}
-    return Sizing(size, names, dropped, 0.0, {name: own for name, own in made.items() if own})
-
-
-@contextmanager
-def _timing(total: int, *, enabled: bool) -> Iterator[Callable[[int, str], None] | None]:
-    """A bar while candidates are timed."""
-    if not enabled:
-        yield None
-        return
-    with progress_bar("timing every candidate", total, unit="candidates") as report:
-        yield lambda done, name: report({"epoch": done})
-
-
-def _cut(sizing: Sizing, epochs: int) -> list[str]:
-    """What was made smaller than its defaults for want of time, in words."""
-    found = []
-    if sizing.size.epochs < epochs:
-        found.append(f"For want of time GNNs were trained for {sizing.size.epochs} of {epochs} epochs; give more.")
-    for name, own in sizing.smaller.items():
-        rows = f", each grown from {own['rows_per_tree']:,} nodes" if own.get("rows_per_tree") else ""
-        found.append(f"For want of time {name} had {own['trees']} trees{rows}.")
-    return found
-
-
-def _said(sizing: Sizing, plan: ResolvedPlan, budget: float) -> str:
-    """What will be done, in words."""
-    size = sizing.size
-    tuned = f"{size.trials} tuning trials" if size.trials else "no tuning"
-    left = f", {len(plan.left_out)} training environments left out in turn" if size.leave_out and plan.left_out else ""
-    seeds = f"{size.seeds} seed{'s' * (size.seeds != 1)}"
-    done = f"{len(sizing.arms)} candidates, {seeds}, {tuned}, {size.epochs} epochs{left}"
-    if not sizing.seconds:
-        return f"{done}: the size of the comparison that is there is kept, whatever the budget; --force starts anew"
-    over = sizing.seconds > budget
-    taking = f"{done}; about {duration(sizing.seconds)} of {duration(budget)}"
-    words = [f"not tried: {name}: {why}" for name, why in sizing.dropped.items()]
-    words += _cut(sizing, size.epochs)
-    words += ["even the smallest comparison takes longer than the budget; it is done all the same"] if over else []
-    return "\n".join([taking, *words])

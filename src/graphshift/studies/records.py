@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 
 from graphshift.core.stored import Entry, adapter
 from graphshift.data.metrics import METRICS
+from graphshift.estimators.estimating import Estimate
 
 Kind: TypeAlias = Literal["trial", "run", "limit", "left_out"]
 
@@ -21,6 +22,7 @@ class Adapted:
     tests: dict[str, float]  #: the score on each test environment
     refused: dict[str, str]  #: by test environment, why the way was not used there
     held_out: float | None = None  #: the score on held-out training nodes, where the rule chooses by these
+    expected: dict[str, Estimate] = field(default_factory=dict)  #: as in :class:`Scores`
     resampled: dict[str, list[float]] = field(default_factory=dict)  #: as in :class:`Scores`
 
 
@@ -33,6 +35,8 @@ class Scores:
     adapted: dict[str, Adapted] = field(default_factory=dict)  #: with the tests in use, by way
     #: scores of resampled nodes, draw by draw: ``"val"`` of what the rule chooses by, ``"mean"`` of the tests
     resampled: dict[str, list[float]] = field(default_factory=dict)
+    #: by unlabelled graph what the model is expected to score there; empty if nobody asked, or it cannot be told
+    expected: dict[str, Estimate] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +132,7 @@ class Row:
     tests: dict[str, float]  #: the score on each test environment
     refused: dict[str, str] = field(default_factory=dict)  #: by test environment, why ``adapt`` was not used there
     resampled: dict[str, list[float]] = field(default_factory=dict)  #: as in :class:`Scores`
+    expected: dict[str, Estimate] = field(default_factory=dict)  #: as in :class:`Scores`
     selected: Selected | None = None  #: what the rule chose; None for an ensemble
 
     best_epoch = _of_selected("epoch")
@@ -202,10 +207,11 @@ def _variants(record: Record, rule: str, scores: Scores, members: int, selected:
         "choosing": choosing,
         "tests": scores.tests,
         "resampled": scores.resampled,
+        "expected": scores.expected,
     }
     rows = [Row(arm=variant_name(record.arm, members, None), **plain, **shared)]
     for way, found in scores.adapted.items():
         name, own = variant_name(record.arm, members, way), shared | {"adapt": way, "refused": found.refused}
-        own["choosing"] = found.held_out if by_nodes else found.val
+        own |= {"choosing": found.held_out if by_nodes else found.val, "expected": found.expected}
         rows.append(Row(arm=name, val=found.val, tests=found.tests, resampled=found.resampled, **own))
     return rows

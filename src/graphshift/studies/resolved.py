@@ -98,6 +98,8 @@ def resolve(plan: Plan, data: ShiftDataset) -> ResolvedPlan:
     options = {} if plan.data is not None else DATASETS[plan.dataset].options
     given: dict[str, Any] = {field.name: getattr(plan, field.name) for field in fields(Plan)}
     given |= {"selections": rules, "adapt": adapt, "in_domain": plan.in_domain and bool(data.tests)}
+    if plan.expect and (why := unexpected(data)):
+        given["expect"], skipped["expected score"] = False, why
     resolved = ResolvedPlan(
         **given,
         metric=data.task.metric,
@@ -115,9 +117,12 @@ def resolve(plan: Plan, data: ShiftDataset) -> ResolvedPlan:
             skipped[arm.name] = str(error).removeprefix(f"arm {arm.name!r}: ")
         else:
             kept.append(arm)
-    if not kept:
+    if not any(not arm.joins for arm in kept):
         first = resolved.arms[0].name
         raise GraphshiftError(f"arm {first!r}: {skipped[first]}")
+    if len(replace(plan, arms=[arm for arm in kept if not arm.joins]).members()) < 2:
+        skipped |= {arm.name: "fewer than two arms are left that it could join" for arm in kept if arm.joins}
+        kept = [arm for arm in kept if not arm.joins]
     return replace(resolved, arms=tuple(kept), notes=remarks(data))
 
 
@@ -150,6 +155,17 @@ def _possible_ways(plan: Plan, data: ShiftDataset, rules: Sequence[str], skipped
         else:
             found.append(way)
     return tuple(found)
+
+
+def unexpected(data: ShiftDataset) -> str:
+    """Why the score on the unlabelled target cannot be estimated; empty if it can."""
+    if not (data.target or data.tests):
+        return "there is no unlabelled target, and there are no tests to take without labels"
+    if not data.task.is_classification:
+        return "without labels the score of predicted values cannot be estimated"
+    if data.task.is_graph_level:
+        return "it is estimated for nodes, and these labels are of whole graphs"
+    return "" if data.val else "there are no validation environments to compare it with"
 
 
 def _left_out(data: ShiftDataset) -> tuple[str, ...]:

@@ -131,17 +131,18 @@ def measured(case: Case, data_dir: Path | None) -> dict[str, Any]:
         for name, settings in ARMS.items():
             given = {**settings, "epochs": case.epochs, "seed": case.draw}
             model = make_estimator(given, data.defaults).fit(data, target="tests", also=["target"])
-            plain = {"validation": fmean(model.score(e) for e in data.val), "tests": model.score(data.tests)}
-            arms[name] = {"val": plain | {"epoch": model.best_epoch_}, "seconds": round(model.seconds_, 1)}
+            own = seen(model, data) | {"epoch": model.best_epoch_}
+            arms[name] = {"val": own, "target": own, "seconds": round(model.seconds_, 1)}
             by_target = model.also_["target"]
-            other = copy.deepcopy(model)
-            other.take(by_target)
-            other.calibrate(data.val)
-            arms[name]["target"] = seen(other, data) | {"epoch": by_target.epoch}
+            if by_target.epoch != model.best_epoch_:
+                other = copy.deepcopy(model)
+                other.take(by_target)
+                other.calibrate(data.val)
+                arms[name]["target"] = seen(other, data) | {"epoch": by_target.epoch}
             members.append(model)
         committee = Ensemble(members)
         committee.calibrate(data.val)
-        arms[COMMITTEE] = {"target": seen(committee, data)}
+        arms[COMMITTEE] = {"val": seen(committee, data)}
     about = {"case": case.key, "experiment": case.experiment, "draw": case.draw, "metric": data.task.metric}
     return {**about, "epochs": case.epochs, "arms": arms}
 
