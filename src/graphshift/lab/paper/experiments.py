@@ -187,7 +187,7 @@ def _facebook(training: str) -> Experiment:
         code_both={"batch": "each"},
         text_options={"vocabulary": "paper"},
         common=_COMMON,
-        settings=_ALL if training == "hopkins" else _ALL[:3],
+        settings=(*_ALL, "rewards") if training == "hopkins" else _ALL[:3],
         trials=10,
         repeats=2,
         method_trials=4,

@@ -23,6 +23,7 @@ class Item:
         settings: in which; of those that the experiments have.
         data: the datasets that it describes, each with the kind of picture (or ``"table"``).
         options: of those datasets.
+        against: what differences are measured against.
         shows: for studies, which of ``"tests"``, ``"spurious"`` and ``"generators"`` are drawn; ``"methods"`` (with
             ``"variance"``) or ``"rules"`` for items with tables of their own.
     """
@@ -34,6 +35,7 @@ class Item:
     settings: tuple[str, ...] = ("published", "paper", "fair", "ablation")
     data: tuple[tuple[str, str], ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
+    against: str = "ERM"
     shows: tuple[str, ...] = ("tests",)
 
 
@@ -149,6 +151,13 @@ _ITEMS = (
         "Does exploring work? The variance of the risks, learned edits against random ones",
         experiments=("cora-gcn", "photo-gcn", "twitch-gcn", "facebook-hopkins", "pubmed"),
         settings=("explorers",),
+    ),
+    Item(
+        "rewards",
+        "Several training graphs: explorers rewarded for the variance of all risks, or of their own graph's",
+        experiments=("facebook-hopkins",),
+        settings=("rewards",),
+        against="the reward of all graphs",
     ),
     Item(
         "trials",

@@ -60,7 +60,7 @@ def _scores(item: Item, studies: Sequence[Finished], with_tests: bool) -> StudyT
     if shares:
         own = [show_score(shares.get(t), "accuracy") for t in tests]
         rows.append(["–", "share of the largest class", *own, show_score(fmean(shares.values()), "accuracy"), *"–––"])
-    columns = ["setting", "arm", *tests, "mean test", "worst test", "mean test against ERM (95 %)", "runs"]
+    columns = ["setting", "arm", *tests, "mean test", "worst test", f"mean test against {item.against} (95 %)", "runs"]
     return StudyTable(f"{item.name}: {name}, {METRICS.find(metric).title}", columns, rows, _note(studies))
 
 
