@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 import scipy.sparse
 import torch
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ def structural_columns(graph: Graph) -> Tensor:
     The columns are, in the order of :data:`STRUCTURAL_NAMES`: log(1 + number of neighbours); the core number; the
     clustering coefficient (0 below two neighbours); log(nodes × PageRank), so 0 on average whatever the size; then the
     rank of each of the four inside the graph, in (0, 1), equal values sharing their mean rank. PageRank (damping 0.85)
-    follows the direction of the edges, the others ignore it.
+    follows the direction of the edges, the others ignore it. Of many small graphs, each is described for itself.
 
     Clustering is exact unless the graph has very many paths of two edges. Then it is estimated from 32 pairs of
     neighbours a node, drawn with seed 0, and a :class:`~graphshift.core.errors.GraphshiftWarning` says so.
@@ -44,14 +45,15 @@ def structural_columns(graph: Graph) -> Tensor:
     """
     directed = _matrix(graph)
     both = undirected_matrix(graph)
+    batch = None if graph.blocks is None else graph.blocks.batch.cpu().numpy()
     values = [
         np.log1p(np.diff(both.indptr)),
         core_numbers(both),
         clustering(both),
         # Rounding makes equal what only the order of additions tells apart, for the ranks.
-        np.log(graph.num_nodes * pagerank(directed)).round(7),
+        np.log(graph.num_nodes * pagerank(directed, batch=batch)).round(7),
     ]
-    table = np.stack([*values, *(ranks(value) for value in values)], axis=1)
+    table = np.stack([*values, *(ranks(value, batch) for value in values)], axis=1)
     return torch.from_numpy(table.astype(np.float32))
 
 
@@ -61,8 +63,14 @@ def undirected_matrix(graph: Graph) -> scipy.sparse.csr_array:
     return directed if graph.undirected else _simple(directed + directed.T)
 
 
-def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The place of each value among all of them, in (0, 1); equal values share their mean rank, and NaN stays NaN."""
+def ranks(values: NDArray[np.float64], batch: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+    """The place of each value among all of them, in (0, 1); equal values share their mean rank, and NaN stays NaN.
+
+    With ``batch``, the number of each one's graph: among those of the same graph.
+    """
+    if batch is not None:
+        own = pd.Series(values).groupby(batch)
+        return np.asarray((own.rank() - 0.5) / own.transform("count"))
     known = ~np.isnan(values)
     result = np.full(values.shape, np.nan)
     result[known] = (rankdata(values[known]) - 0.5) / max(int(known.sum()), 1)
@@ -166,10 +174,13 @@ def _sampled_clustering(matrix: scipy.sparse.csr_array) -> NDArray[np.float64]:
     return result
 
 
-def pagerank(matrix: scipy.sparse.csr_array, home: int | None = None) -> NDArray[np.float64]:
+def pagerank(
+    matrix: scipy.sparse.csr_array, home: int | None = None, *, batch: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
     """PageRank by power iteration; an entry (n, m) is an edge from m to n.
 
     ``home`` is the node that all jumps lead to (personalised PageRank: how near to it a node is). None: all nodes.
+    With ``batch``, the number of each node's graph, none leaves its graph, and each graph has its share of the nodes.
     """
     nodes = matrix.shape[0]
     leaving = np.bincount(matrix.indices, minlength=nodes).astype(np.float64)
@@ -179,9 +190,10 @@ def pagerank(matrix: scipy.sparse.csr_array, home: int | None = None) -> NDArray
         jump = np.zeros(nodes)
         jump[home] = 1.0
     score = jump
-    for _ in range(_ROUNDS):
-        stuck = score[leaving == 0].sum()  # what nodes without a way out have goes where jumps lead
-        following = _DAMPING * (matrix @ (score * share) + stuck * jump) + (1 - _DAMPING) * jump
+    ends, among = leaving == 0, jump if batch is None else 1 / np.bincount(batch)[batch]
+    for _ in range(_ROUNDS):  # what nodes without a way out have goes where jumps lead
+        stuck = score[ends].sum() if batch is None else np.bincount(batch, weights=score * ends)[batch]
+        following = _DAMPING * (matrix @ (score * share) + stuck * among) + (1 - _DAMPING) * jump
         change = np.abs(following - score).sum()
         score = following
         if change < _TOLERANCE:

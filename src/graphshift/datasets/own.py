@@ -32,6 +32,7 @@ Moment: TypeAlias = str | int | float | datetime.date
 def from_tables(
     nodes: Source,
     edges: Source,
+    graphs: Source | None = None,
     *,
     id: str = "id",
     label: str = "label",
@@ -45,6 +46,7 @@ def from_tables(
     structure: bool | None = None,
     feature_file: str | Path | None = None,
     feature_ids: str | Path | None = None,
+    graph: str | None = None,
     environments: str | None = None,
     train: Value | Sequence[Value] = (),
     val: Value | Sequence[Value] = (),
@@ -81,9 +83,13 @@ def from_tables(
     The environments are either the values of a column, each with the edges among its own nodes, or periods of time,
     each with the graph of all nodes up to its end, of which the nodes of the period count.
 
+    With a table of graphs these have the labels and the environments: each environment is many small graphs.
+
     Args:
         nodes: a path to CSV or Parquet, or a pandas frame: one row for each node.
         edges: the same with one row for each edge.
+        graphs: the same with one row for each graph, where graphs have labels. The label and the column of
+            ``environments`` or ``time`` are here; other columns are features of all nodes of their graph.
         id: column of the nodes' ids, numbers or text.
         label: column of what is predicted: words, whole numbers, or quantities. A node without one stays in the graph
             and does not count.
@@ -107,6 +113,8 @@ def from_tables(
         feature_file: a path to further features, sparse, used as they are: SciPy's ``.npz`` or MatrixMarket's ``.mtx``,
             ``[nodes, features]``, rows in the order of the node table.
         feature_ids: a path to a text file with the node's id for each row of ``feature_file``, if the order differs.
+        graph: column of the graphs' ids, in the table of graphs and in that of nodes; None with a table of graphs:
+            ``"graph"``. If the edge table has it too, ids of nodes need to differ inside their graph alone.
         environments: column whose values are environments, such as a country; or ``"by:PROPERTY"``, as
             ``"by:locality"``: nodes with a label are split by a property of theirs, and all environments share the
             graph (:func:`~graphshift.datasets.node_split.split_by`).
@@ -140,8 +148,8 @@ def from_tables(
         nodes' ids in each environment, by name), ``"rows"`` (how the tables' rows became nodes and edges) and
         ``"class_names"``.
     """
-    given = {key: value for key, value in locals().items() if key not in ("nodes", "edges")}
-    return dataset_from_tables(nodes, edges, checked_options(given))
+    given = {key: value for key, value in locals().items() if key not in ("nodes", "edges", "graphs")}
+    return dataset_from_tables(nodes, edges, checked_options(given, graphs=graphs is not None), graphs)
 
 
 def from_pyg(
@@ -251,7 +259,7 @@ def from_networkx(
     """
     if not all(hasattr(graph, part) for part in ("nodes", "edges", "is_directed")):
         raise GraphshiftError(f"from_networkx: expected a networkx graph, found {type(graph).__name__}.")
-    for option in ("source", "target", "undirected", "unknown_ids", "separator", "encoding"):
+    for option in ("source", "target", "undirected", "unknown_ids", "separator", "encoding", "graph"):
         if option in options:
             raise GraphshiftError(f"from_networkx has no option {option!r}: the graph itself says it.")
     found = {"features": features, "label": label, "weight": weight, "undirected": not graph.is_directed(), "id": id}

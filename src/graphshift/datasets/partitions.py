@@ -100,10 +100,12 @@ def partition_tables(
         nodes, edges: paths to CSV or Parquet; the edges are read in pieces.
         out, parts, hops, by, seed, memory, force, resume, progress: as in :func:`partition`.
         options: of :func:`graphshift.from_tables`. Those that need the whole graph in memory are refused:
-            ``structure``, ``edge_features``, and environments ``"by:PROPERTY"``.
+            ``structure``, ``edge_features``, and environments ``"by:PROPERTY"``; so is a table of graphs.
     """
     require_extra("pyarrow", "reading edges in pieces")
     how, out, edges = _how(parts, hops, by, seed, memory), Path(out), Path(edges)
+    if options.get("graphs") is not None:
+        raise GraphshiftError("graphs: small graphs that have labels are not divided; leave out the partition.")
     o = checked_options(options)
     refused = {"structure": o.structure, "edge_features": o.edge_features, "environments by:…": o.split_property}
     for name, value in refused.items():

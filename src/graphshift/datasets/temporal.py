@@ -8,6 +8,7 @@ from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
+from graphshift.graph.blocks import Blocks
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Pattern, Sparse
 
@@ -79,21 +80,28 @@ def _unknown(y: Tensor) -> float:
     return torch.nan if y.is_floating_point() else -1
 
 
-def subgraph(whole: Environment, nodes: Tensor, name: str, *, counted: Tensor | None = None) -> Environment:
+def subgraph(whole: Environment, items: Tensor, name: str, *, counted: Tensor | None = None) -> Environment:
     """The environment induced by some nodes (bool ``[nodes]``) of another one, in their old order.
 
-    ``whole`` was checked, so its parts are not checked again; ``counted`` replaces its mask.
+    Where small graphs have labels it has some of these (bool ``[graphs]``). ``whole`` was checked, so its parts are not
+    checked again; ``counted`` replaces its mask.
     """
-    mask = (whole.mask if counted is None else counted)[nodes]
+    mask = (whole.mask if counted is None else counted)[items]
     if not bool(mask.any()):
         raise GraphshiftError(
-            f"{whole.name}: environment {name!r} would have {mask.numel()} nodes and none that counts; choose others."
+            f"{whole.name}: environment {name!r} would have {mask.numel()} {whole.items} and none that counts; choose "
+            "others."
         )
     optional = {name: getattr(whole, name) for name in ("y", "time", "known_y", "further_y")}
-    kept = {name: None if part is None else part[nodes] for name, part in optional.items()}
+    kept = {name: None if part is None else part[items] for name, part in optional.items()}
+    blocks = whole.graph.blocks
+    nodes = items if blocks is None else items[blocks.batch]
+    graph = _induced(whole.graph, nodes)
+    if blocks is not None:
+        graph = graph.in_blocks(Blocks.of((items.cumsum(dim=0) - 1)[blocks.batch[nodes]]))
     x = _rows(whole.x, nodes) if isinstance(whole.x, Sparse) else whole.x[nodes]
-    ids = None if whole.ids is None else whole.ids[nodes.cpu().numpy()]
-    return whole.replace(name=name, x=x, graph=_induced(whole.graph, nodes), mask=mask, ids=ids, **kept)
+    ids = None if whole.ids is None else whole.ids[items.cpu().numpy()]
+    return whole.replace(name=name, x=x, graph=graph, mask=mask, ids=ids, **kept)
 
 
 def _induced(graph: Graph, nodes: Tensor) -> Graph:

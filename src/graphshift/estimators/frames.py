@@ -23,15 +23,18 @@ def prepared(
     preparation: Preparation, nodes: Source, edges: Source, *, name: str = "graph", options: Mapping[str, Any]
 ) -> Environment:
     """Raw tables as an environment with ids; the options are those of :meth:`Predictor.prepare`, all checked here."""
-    known = ["unknown_ids", *_FILES, *Layout.model_fields]
+    known = ["graphs", "unknown_ids", *_FILES, *Layout.model_fields]
     for option in options:
         if option not in known:
             raise GraphshiftError(f"{option} is not an option of new tables; {expected_one_of(option, known)}")
-    changes = dict(options)
+    changes, graphs = dict(options), options.get("graphs")
+    changes.pop("graphs", None)
     unknown_ids = changes.pop("unknown_ids", "error")
     if unknown_ids not in ("error", "drop"):
         raise GraphshiftError(f"unknown_ids is {unknown_ids!r}; expected 'error' or 'drop'.")
     files = {option: changes.pop(option) for option in _FILES if option in changes}
+    if preparation.layout.graph is None and "graph" in changes:
+        raise GraphshiftError("graph is the column of each node's graph, and the model predicts nodes; leave it out.")
     if isinstance(changes.get("missing"), str):
         changes["missing"] = [changes["missing"]]
     try:
@@ -41,7 +44,7 @@ def prepared(
         option = str(problem["loc"][0])
         raise GraphshiftError(f"{option} is {changes.get(option)!r}: {problem['msg'].lower()}.") from None
     fitted = preparation.model_copy(update={"layout": layout})
-    environment, ids = fitted.environment(nodes, edges, name=name, unknown_ids=unknown_ids, **files)
+    environment, ids = fitted.environment(nodes, edges, graphs, name=name, unknown_ids=unknown_ids, **files)
     return environment.replace(ids=ids)
 
 

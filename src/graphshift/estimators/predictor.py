@@ -61,13 +61,14 @@ class Predictor(Trust):
                 never saw are fine.
             edges: the same with one row for each edge.
             name: of the environment.
-            options: ``unknown_ids="drop"`` leaves out edges whose ends are not among the nodes. ``feature_file`` and
-                ``feature_ids``, if training had them; files of the same names beside the nodes by default. What differs
-                from the training tables in how they are laid out: ``id``, ``source``, ``target``, ``separator``,
-                ``missing``, ``encoding`` …
+            options: ``graphs``, the table of graphs, where these have labels: needed to score, and if training had
+                features from it. ``unknown_ids="drop"`` leaves out edges whose ends are not among the nodes.
+                ``feature_file`` and ``feature_ids``, if training had them; files of the same names beside the nodes by
+                default. What differs from the training tables in how they are laid out: ``id``, ``source``, ``target``,
+                ``separator``, ``missing``, ``encoding`` …
 
         Returns:
-            The environment; its ``ids`` are the nodes' ids in the order of the table.
+            The environment; its ``ids`` are the nodes' ids in the order of the table, or the graphs'.
         """
         if self.preparation_ is None:
             what = "these tables" if isinstance(nodes, pd.DataFrame) else str(nodes)

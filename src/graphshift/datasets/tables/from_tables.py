@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,46 +25,70 @@ from graphshift.datasets.tables.labels import Encoded, encode, fit_label, hide_l
 from graphshift.datasets.tables.local import fit_structure, placeholder, with_local
 from graphshift.datasets.tables.options import TableOptions
 from graphshift.datasets.tables.preparation import Preparation, remark
+from graphshift.datasets.tables.small_graphs import batch_of, read_graphs, small_graphs
 from graphshift.datasets.tables.splits import Split, cut, edges_inside, members, split_by, split_by_property, targets
 from graphshift.graph.edge_features import EdgeFeatures
 from graphshift.graph.graph import Graph
 
+_ADVICE = " If ids mean something inside their graph alone, let the edge table name the graph of each edge, too."
 
-def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> ShiftDataset:
-    """Makes a shift dataset of two tables; see :func:`graphshift.datasets.own.from_tables` for the options."""
+
+def dataset_from_tables(
+    nodes: Source, edges: Source, options: TableOptions, graphs: Source | None = None
+) -> ShiftDataset:
+    """Makes a shift dataset of tables; see :func:`graphshift.datasets.own.from_tables` for the options.
+
+    Items are what has a label and an environment each: rows of ``nodes``, or of ``graphs`` if there is such a table.
+    """
     o = options
     split_column = o.time or (o.environments if o.split_property is None else None)
     wishes = _wishes(o)
     text = [o.label, *wishes.special, *([split_column] if split_column and o.environments else [])]
     layout = Layout(**{field: getattr(o, field) for field in Layout.model_fields})
     node_table, edge_table = read_both(nodes, edges, layout, text)
-    ids = node_ids(node_table, o.id)
+    small = None
+    if graphs is not None:
+        apart = [o.label, *([split_column] if split_column else [])]
+        small = small_graphs(
+            node_table, edge_table, read_graphs(graphs, layout, text), layout, o.unknown_ids, apart=apart
+        )
+        node_table, edge_table = small.nodes, small.edges
+    items = node_table if small is None else small.graphs
+    ids = node_ids(node_table, o.id, advice=_ADVICE if small is not None and o.graph not in edge_table.frame else "")
     of_edges = _edge_columns(edge_table, o)
-    found = read_edges(edge_table, ids, node_table.where, layout, o.unknown_ids, listed=bool(of_edges))
+    how: Any = {"listed": bool(of_edges), "graph_of": None if small is None else small.number}
+    found = read_edges(edge_table, ids, node_table.where, layout, o.unknown_ids, **how)
     if split_column is None:
         split = _by_property(node_table, found, o)
     else:
         meaning = "the environments (option environments)" if o.environments else "the time (option time)"
-        split = split_by(node_table.column(split_column, meaning), node_table.where, o)
-    stays, left_out = edges_inside(split, found.edge_index, edge_table.where, undirected=o.undirected)
+        split = split_by(items.column(split_column, meaning), items.where, o)
+    of_nodes = split if small is None else split.of(small.number)
+    stays, left_out = edges_inside(of_nodes, found.edge_index, edge_table.where, undirected=o.undirected)
 
-    kept = split.group >= 0
-    training = kept & (split.group < split.train)
+    kept, kept_items = of_nodes.group >= 0, split.group >= 0
+    training = kept & (of_nodes.group < split.train)
     edge_columns, attr, edge_remarks = _edge_attr(edge_table, of_edges, found, training, o)
     graph = _within(found, kept, stays, attr, undirected=o.undirected)
     read_remarks = [*node_table.remarks, *edge_table.remarks]
-    rows = (f"{node_table.where}: {len(ids):,} rows.", found.rows)
-    del edge_table, stays, attr  # as large as all that follows
-    split = split.of(kept)
-    labels = Table(node_table.where, node_table.column(o.label, "the labels (option label)").to_frame()).take(kept)
+    read_remarks += [] if small is None else [*small.graphs.remarks, *small.remarks]
+    rows = [] if small is None else [f"{items.where}: {len(small.ids):,} graphs."]
+    rows += [f"{node_table.where}: {len(ids):,} rows.", found.rows]
+    batch = None if small is None else batch_of(small.number, kept_items)
+    item_ids = ids if small is None else small.ids
+    del edge_table, stays, attr, small  # as large as all that follows
+    split, of_nodes = split.of(kept_items), of_nodes.of(kept)
+    labels = Table(items.where, items.column(o.label, "the labels (option label)").to_frame()).take(kept_items)
     unlabelled = targets(split)
     visible, hidden = hide_labels(labels, o.label, unlabelled)
     fitted_on = split.group < split.train
-    label, label_remarks = fit_label(visible, o.label, fitted_on, kind=o.task, metric=o.metric, positive=o.positive)
+    how = {"kind": o.task, "metric": o.metric, "positive": o.positive, "level": "node" if batch is None else "graph"}
+    label, label_remarks = fit_label(visible, o.label, fitted_on, **how)
     names = _feature_columns(node_table, o, wishes, split_column)
     columns: tuple[Column, ...]
     encoded = encode(label, visible)
-    known_labels = _training_labels(encoded, fitted_on, classes=label.task.is_classification)
+    trains = of_nodes.group < split.train
+    known_labels = _training_labels(encoded, batch, trains, classes=label.task.is_classification)
     columns, column_remarks = fit_columns(
         node_table, names, training, wishes, chosen=o.features is not None, labels=known_labels
     )
@@ -74,16 +99,21 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
         fitted_matrix = fit_matrix(path, id_path, matrix, training)
         columns, matrix = (*columns, fitted_matrix), matrix_part(fitted_matrix, matrix.tocsr()[kept].tocsc(), path)
     use_structure = _use_structure(o, columns, node_table, column_remarks)
-    x, value_remarks = transform(columns, node_table, kept, matrix=matrix, sparse=fitted_on)
+    x, value_remarks = transform(columns, node_table, kept, matrix=matrix, sparse=trains)
     shared = x.shape[1]
     if encoded.unseen.any():
         raise GraphshiftError(_unseen_label(labels, o.label, encoded.unseen, split))
     known = encoded.known | torch.from_numpy(unlabelled)
     no_edges = torch.empty(2, 0, dtype=torch.int64)
-    data = Data(x=x if shared else placeholder(len(known)), edge_index=no_edges, y=encoded.y, mask=known)
+    data = Data(x=x if shared else placeholder(len(x)), edge_index=no_edges, y=encoded.y, mask=known)
+    if batch is not None:
+        data.batch = torch.from_numpy(batch)
+    whole = Environment(o.name, data, label.task)
     if count := int((~data.mask).sum()):
-        label_remarks.append(f"{labels.where}: {count} nodes have no label; they stay in the graph and do not count.")
-    roles = cut(Environment(o.name, data, label.task).replace(graph=graph), split)
+        stay = "they stay in the graph and do not count" if batch is None else "they do not count"
+        label_remarks.append(f"{labels.where}: {count} {whole.items} have no label; {stay}.")
+    blocks = whole.graph.blocks
+    roles = cut(whole.replace(graph=graph if blocks is None else graph.in_blocks(blocks)), split)
 
     inside = members(split)
     made = [environment for role in roles.values() for environment in role]
@@ -91,11 +121,12 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     structure = fit_structure([structural[e.name] for e in roles["train"]]) if use_structure else None
     ranked = here(columns, node_table, kept)
 
-    def whole(e: Environment) -> Environment:
+    def completed(e: Environment) -> Environment:
         scaled = None if structure is None else structure.scaled(structural[e.name])
-        return with_local(e, shared, ranked[inside[e.name]], scaled)
+        own = inside[e.name] if batch is None else inside[e.name][batch]
+        return with_local(e, shared, ranked[own], scaled)
 
-    roles = {role: [whole(e) for e in found] for role, found in roles.items()}
+    roles = {role: [completed(e) for e in found] for role, found in roles.items()}
     sparse = x.layout == torch.sparse_csr
     preparation = Preparation(
         layout=layout, columns=columns, edge_columns=edge_columns, label=label, structure=structure, sparse=sparse
@@ -105,19 +136,23 @@ def dataset_from_tables(nodes: Source, edges: Source, options: TableOptions) -> 
     report += [*column_remarks, *value_remarks, *label_remarks, *hidden]
     report += class_remarks(roles["train"], [*roles["val"], *roles["tests"]], class_names)
     remark(o.name, report, level=3)
-    own_ids = {environment: ids[kept][own].to_numpy() for environment, own in inside.items()}
+    own_ids = {environment: item_ids[kept_items][own].to_numpy() for environment, own in inside.items()}
     facts = {
         "class_names": class_names,
         "preparation": preparation,
         "report": tuple(report),
         "ids": own_ids,
-        "rows": rows,
+        "rows": tuple(rows),
     }
     return ShiftDataset(o.name, **roles, facts=facts)
 
 
-def _training_labels(encoded: Encoded, training: NDArray[np.bool_], *, classes: bool) -> Labels:
-    y, known = encoded.y.numpy()[training], encoded.known.numpy()[training]
+def _training_labels(
+    encoded: Encoded, batch: NDArray[np.int64] | None, training: NDArray[np.bool_], *, classes: bool
+) -> Labels:
+    """The labels of the training nodes; where graphs have them, that of the node's graph."""
+    y, known = encoded.y.numpy(), encoded.known.numpy()
+    y, known = (part[training] if batch is None else part[batch[training]] for part in (y, known))
     return Labels(np.where(known, y, -1 if classes else np.nan), classes)
 
 
@@ -139,10 +174,10 @@ def _wishes(o: TableOptions) -> Wishes:
 
 
 def _feature_columns(nodes: Table, o: TableOptions, wishes: Wishes, split_column: str | None) -> Sequence[str]:
-    taken = (o.id, o.label, split_column)
+    taken = (o.id, o.label, split_column, o.graph)
     names = [name for name in nodes.frame.columns if name not in taken] if o.features is None else o.features
     known = set(names)
-    for role, column in (("id", o.id), ("label", o.label)):
+    for role, column in (("id", o.id), ("label", o.label), ("graph", o.graph)):
         if column in known:
             raise GraphshiftError(f"features names {column!r}, which is the {role}; nothing could be learned from it.")
     asked: dict[str, Iterable[str]] = {

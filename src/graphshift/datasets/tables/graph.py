@@ -16,11 +16,12 @@ from graphshift.datasets.tables.files import Source, Table, plain_text, read_tab
 
 
 class Layout(BaseModel, extra="forbid", frozen=True):
-    """How the tables are laid out: the names of their columns and how to read them."""
+    """How the tables are laid out: the names of their columns and how to read them; ``graph`` if graphs have labels."""
 
     id: str = "id"
     source: str = "source"
     target: str = "target"
+    graph: str | None = None
     weight: str | None = None
     undirected: bool = True
     missing: tuple[str, ...] = ()
@@ -55,27 +56,36 @@ def read_both(nodes: Source, edges: Source, layout: Layout, text: Sequence[str])
     return node_table, read_table(edges, "edge", ids=[layout.source, layout.target], **reading)
 
 
-def node_ids(nodes: Table, column: str) -> pd.Index:
-    """The nodes' ids, of whatever type they are; each must be there and occur once."""
+def node_ids(nodes: Table, column: str, *, advice: str = "") -> pd.Index:
+    """The ids of nodes, or of graphs, of whatever type they are; each must be there and occur once."""
     hint = "Are the two tables swapped?" if {"source", "target"} <= set(nodes.frame.columns) else ""
     ids = _keys(nodes, nodes.column(column, "the nodes' ids (option id)", hint))
     if ids.has_duplicates:
         second = int(ids.duplicated().argmax())
         codes = pd.factorize(ids.to_numpy())[0]
         raise GraphshiftError(
-            f"{nodes.where}: rows {int((codes == codes[second]).argmax()) + 1} and {second + 1} have the same {column} "
-            f"{shown(ids[second])} ({int(ids.duplicated().sum())} repetitions in all); every node needs its own."
+            f"{nodes.where}: rows {int(nodes.frame.index[(codes == codes[second]).argmax()]) + 1} and "
+            f"{int(nodes.frame.index[second]) + 1} have the same {column} {shown(ids[second])} "
+            f"({int(ids.duplicated().sum())} repetitions in all); every row needs its own.{advice}"
         )
     return ids
 
 
 def read_edges(
-    edges: Table, ids: pd.Index, nodes_where: str, layout: Layout, unknown_ids: str = "error", *, listed: bool = False
+    edges: Table,
+    ids: pd.Index,
+    nodes_where: str,
+    layout: Layout,
+    unknown_ids: str = "error",
+    *,
+    listed: bool = False,
+    graph_of: NDArray[np.int64] | None = None,
 ) -> Edges:
     """Finds both ends of every edge among the nodes' ids, as :func:`node_ids` gives them.
 
     ``unknown_ids``: ``"error"``, or ``"drop"`` to leave out and count edges whose ends are not among the nodes.
-    ``listed``: also say which row of the table each edge is from.
+    ``listed``: also say which row of the table each edge is from. ``graph_of``: the number of each node's graph, where
+    these have labels; an edge between two of them is as one with an unknown end.
     """
     source, target, weight = layout.source, layout.target, layout.weight
     hint = "Are the two tables swapped?" if {"id", "label"} & set(edges.frame.columns) else ""
@@ -87,9 +97,20 @@ def read_edges(
     unknown = (pairs < 0).any(axis=0)
     values = None if weight is None else _weights(edges, weight)
     lost = {"with an end that is not among the nodes": int(unknown.sum())}
+    if unknown.any() and unknown_ids == "error":
+        raise GraphshiftError(_unknown(edges, ids, nodes_where, (source, target), pairs, int(unknown.sum())))
+    if graph_of is not None:
+        across = ~unknown & (graph_of[pairs[0]] != graph_of[pairs[1]])
+        if across.any() and unknown_ids == "error":
+            place, number = int(across.argmax()), int(across.sum())
+            raise GraphshiftError(
+                f"{edges.where}: row {int(edges.frame.index[place]) + 1} joins {shown(ids[pairs[0, place]])} and "
+                f"{shown(ids[pairs[1, place]])}, which are in different graphs ({number} such edges); an edge stays "
+                'inside its graph. Correct them, or say unknown_ids="drop" to leave them out.'
+            )
+        lost["between two graphs"] = int(across.sum())
+        unknown |= across
     if unknown.any():
-        if unknown_ids == "error":
-            raise GraphshiftError(_unknown(edges, ids, nodes_where, (source, target), pairs, int(unknown.sum())))
         pairs, values = pairs[:, ~unknown], None if values is None else values[~unknown]
     rows = None
     if listed:  # the rows' numbers take the same way as weights: of each edge the first
@@ -165,8 +186,8 @@ def _keys(table: Table, column: pd.Series) -> pd.Index:
     missing = column.isna().to_numpy()
     if missing.any():
         raise GraphshiftError(
-            f"{table.where}: row {int(missing.argmax()) + 1}, column {column.name!r} is empty ({int(missing.sum())} "
-            "such rows); every row needs an id there."
+            f"{table.where}: row {int(column.index[missing][0]) + 1}, column {column.name!r} is empty "
+            f"({int(missing.sum())} such rows); every row needs an id there."
         )
     if pd.api.types.is_float_dtype(column.dtype) and bool((column % 1 == 0).all()):
         return pd.Index(column.to_numpy(dtype=np.int64))  # numbers become floats where pandas saw a gap once

@@ -25,6 +25,7 @@ class Label(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
         name: the column.
         kind: of the task.
         metric: of the task.
+        level: of the task.
         classes: the user's labels in the order of the model's classes; empty in regression.
         mean, scale: of the training labels in regression; the model works with ``(label - mean) / scale``.
     """
@@ -32,6 +33,7 @@ class Label(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     name: str
     kind: str
     metric: str
+    level: str = "node"
     classes: tuple[StrictBool | StrictInt | StrictFloat | StrictStr, ...] = ()
     mean: float = 0.0
     scale: float = Field(default=1.0, gt=0)
@@ -39,7 +41,7 @@ class Label(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     @property
     def task(self) -> Task:
         """The task that models are trained for."""
-        return Task(self.kind, len(self.classes), self.metric)
+        return Task(self.kind, len(self.classes), self.metric, level=self.level)
 
 
 class Encoded(NamedTuple):
@@ -65,9 +67,18 @@ def hide_labels(nodes: Table, name: str, rows: NDArray[np.bool_]) -> tuple[Table
 
 
 def fit_label(
-    nodes: Table, name: str, rows: NDArray[np.bool_], *, kind: str | None, metric: str, positive: Any = None
+    nodes: Table,
+    name: str,
+    rows: NDArray[np.bool_],
+    *,
+    kind: str | None,
+    metric: str,
+    positive: Any = None,
+    level: str = "node",
 ) -> tuple[Label, list[str]]:
-    """Learns the classes, or the scale, from the training nodes, ``rows``; the options are those of ``from_tables``.
+    """Learns the classes, or the scale, from the training nodes (or graphs, by ``level``), ``rows``.
+
+    The options are those of ``from_tables``.
 
     Without ``kind``, words are classes, and so are whole numbers with at most 200 distinct values; other numbers are
     regression. Of more than two classes, those that only other nodes have come last: nothing can learn them, so they
@@ -76,7 +87,7 @@ def fit_label(
     column = numbers_or_text(nodes.column(name, "the labels (option label)"))
     known = column[rows].dropna()
     if known.empty:
-        raise GraphshiftError(f"{nodes.where}: no training node has a label in column {name!r}; some are needed.")
+        raise GraphshiftError(f"{nodes.where}: no training {level} has a label in column {name!r}; some are needed.")
     remarks: list[str] = []
     values = known.unique()
     if kind is None and is_number(column) and known.dtype != bool:
@@ -88,11 +99,11 @@ def fit_label(
                 'say task="multiclass".'
             )
     if kind == "regression":
-        return _fit_quantity(nodes, name, known, metric, remarks)
+        return _fit_quantity(nodes, name, known, metric, level, remarks)
     classes = _classes(values)
     if len(classes) < 2:
         raise GraphshiftError(
-            f"{nodes.where}: all training nodes have the label {shown(classes[0])} in column {name!r}; at least two "
+            f"{nodes.where}: all training {level}s have the label {shown(classes[0])} in column {name!r}; at least two "
             "labels are needed."
         )
     if positive is not None:
@@ -114,7 +125,7 @@ def fit_label(
         trained = {plain_text(one) for one in classes}
         classes = [*classes, *(one for one in further if plain_text(one) not in trained)]
     task = Task(kind, len(classes), metric)
-    return Label(name=name, kind=kind, metric=task.metric, classes=tuple(classes)), remarks
+    return Label(name=name, kind=kind, metric=task.metric, level=level, classes=tuple(classes)), remarks
 
 
 def encode(label: Label, nodes: Table) -> Encoded:
@@ -143,7 +154,7 @@ def decode(label: Label, predictions: Any) -> NDArray[Any]:
 
 
 def _fit_quantity(
-    nodes: Table, name: str, known: pd.Series, metric: str, remarks: list[str]
+    nodes: Table, name: str, known: pd.Series, metric: str, level: str, remarks: list[str]
 ) -> tuple[Label, list[str]]:
     values = numbers(nodes, known)
     mean, scale = float(values.mean()), float(values.std())
@@ -157,7 +168,7 @@ def _fit_quantity(
         f"are in its own unit, and a score of mse is in units of {scale:.4g}²."
     )
     metric = Task("regression", 0, metric).metric
-    return Label(name=name, kind="regression", metric=metric, mean=mean, scale=scale), remarks
+    return Label(name=name, kind="regression", metric=metric, level=level, mean=mean, scale=scale), remarks
 
 
 def _classes(values: Any) -> list[bool | int | float | str]:

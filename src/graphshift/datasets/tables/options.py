@@ -57,6 +57,7 @@ class TableOptions(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     structure: StrictBool | None = Field(None, description="whether to describe each node by its place in the graph")
     feature_file: File | None = Field(None, description="sparse matrix of further features, .npz or .mtx")
     feature_ids: File | None = Field(None, description="text file with the node's id for each row of feature_file")
+    graph: str | None = Field(None, description="column of each node's graph, where graphs have labels")
     environments: str | None = Field(None, description="column that says the environment, or by:PROPERTY")
     train: Values = Field((), description="its values that train")
     val: Values = Field((), description="its values that validate")
@@ -88,8 +89,16 @@ class TableOptions(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
         return by if self.environments and by != self.environments else None
 
 
-def checked_options(values: Mapping[str, Any], *, where: str = "") -> TableOptions:
-    """Checks options and explains every one that does not fit; ``where`` begins each message."""
+def checked_options(values: Mapping[str, Any], *, where: str = "", graphs: bool = False) -> TableOptions:
+    """Checks options and explains every one that does not fit.
+
+    Args:
+        values: the options.
+        where: what begins each message.
+        graphs: whether there is a table of graphs.
+    """
+    if graphs and values.get("graph") is None:
+        values = {**values, "graph": "graph"}
     try:
         options = TableOptions.model_validate(dict(values))
     except ValidationError as error:
@@ -104,6 +113,7 @@ def checked_options(values: Mapping[str, Any], *, where: str = "") -> TableOptio
             f"{where}expected environments (a column such as a country, with train, val and tests) or time (a column "
             f"such as a year, with train_until, val_until and test_until); {found}."
         )
+    _check_level(options, graphs, where)
     if options.feature_ids is not None and options.feature_file is None:
         raise GraphshiftError(f"{where}feature_ids goes with feature_file, which is not given.")
     column, needed, other = ("environments", by_value, by_time) if options.time is None else ("time", by_time, by_value)
@@ -122,10 +132,20 @@ def checked_options(values: Mapping[str, Any], *, where: str = "") -> TableOptio
     return options
 
 
+def _check_level(options: TableOptions, graphs: bool, where: str) -> None:
+    """What goes with a table of graphs, and what does not."""
+    if options.graph is not None and not graphs:
+        raise GraphshiftError(f"{where}graph goes with a table of graphs (graphs), which is not given.")
+    if graphs and options.feature_file is not None:
+        raise GraphshiftError(f"{where}feature_file does not go with a table of graphs; its rows are in no graph.")
+    if graphs and options.split_property is not None:
+        raise GraphshiftError(f"{where}environments is {options.environments!r}; graphs are not split by a property.")
+
+
 def _explain(problem: Any, values: Mapping[str, Any]) -> str:
     name = str(problem["loc"][0])
     if problem["type"] == "extra_forbidden":
-        known = ["nodes", "edges", *TableOptions.model_fields]
+        known = ["nodes", "edges", "graphs", *TableOptions.model_fields]
         return f"{name} is not an option of tables; {expected_one_of(name, known)}"
     expected = problem["msg"][0].lower() + problem["msg"][1:]
     meaning = TableOptions.model_fields[name].description

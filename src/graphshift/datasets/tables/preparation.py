@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError, model_validator
 from torch_geometric.data import Data
@@ -22,6 +23,7 @@ from graphshift.datasets.tables.files import Source, Table, shown
 from graphshift.datasets.tables.graph import Layout, node_ids, read_both, read_edges
 from graphshift.datasets.tables.labels import Label, decode, encode
 from graphshift.datasets.tables.local import Structure, placeholder, with_local
+from graphshift.datasets.tables.small_graphs import SmallGraphs, read_graphs, small_graphs
 
 _FILE, _FORMAT = "preparation.json", 2
 
@@ -68,6 +70,7 @@ class Preparation(BaseModel, extra="forbid", frozen=True):
         self,
         nodes: Source,
         edges: Source,
+        graphs: Source | None = None,
         *,
         name: str = "graph",
         unknown_ids: str = "error",
@@ -76,24 +79,31 @@ class Preparation(BaseModel, extra="forbid", frozen=True):
     ) -> tuple[Environment, NDArray[Any]]:
         """Turns raw tables into an environment for a model that was fitted with this preparation.
 
-        Labels are not needed. Where there are some, the nodes that have one count, so that the model can be scored.
+        Labels are not needed. Where there are some, the nodes (or graphs) that have one count, so that the model can be
+        scored.
 
         Args:
             nodes: the node table: a path or a frame with the columns that training had.
             edges: the edge table.
+            graphs: the table of graphs, where these have labels; it is needed for labels, and for features that
+                training had from it.
             name: of the environment.
             unknown_ids: ``"error"``, or ``"drop"`` to leave out edges whose ends are not among the nodes.
             feature_file, feature_ids: the feature file and the ids of its rows, if training had them; None for files of
                 the same names beside the node table.
 
         Returns:
-            The environment, and the id of each of its nodes in the order of the table.
+            The environment, and the id of each of its nodes in the order of the table; or of each of its graphs.
         """
         layout, label = self.layout, self.label
         node_table, edge_table = read_both(nodes, edges, layout, self.text_columns)
+        small = self._small_graphs(node_table, edge_table, graphs, unknown_ids)
+        items = node_table if small is None else small.graphs
+        if small is not None:
+            node_table, edge_table = small.nodes, small.edges
         ids = node_ids(node_table, layout.id)
-        of_edges = self.edge_columns
-        found = read_edges(edge_table, ids, node_table.where, layout, unknown_ids, listed=bool(of_edges))
+        how: Any = {"listed": bool(self.edge_columns), "graph_of": None if small is None else small.number}
+        found = read_edges(edge_table, ids, node_table.where, layout, unknown_ids, **how)
         matrix = self._matrix(nodes, node_table, ids, feature_file, feature_ids)
         x, remarks = transform(self.columns, node_table, matrix=matrix, sparse=self.sparse)
         shared = x.shape[1]
@@ -103,20 +113,32 @@ class Preparation(BaseModel, extra="forbid", frozen=True):
         if found.listed is not None:
             values, of_values = transform(self.edge_columns, edge_table, sparse=False)
             data.edge_attr, remarks = values[found.listed], [*remarks, *of_values]
-        if label.name in node_table.frame.columns:
-            encoded = encode(label, node_table)
+        if small is not None:
+            data.batch, remarks = torch.from_numpy(small.number), [*small.remarks, *remarks]
+        if label.name in items.frame.columns:
+            encoded = encode(label, items)
             if encoded.unseen.any():
-                row = int(encoded.unseen.argmax())
+                column, row = items.frame[label.name], int(encoded.unseen.argmax())
                 remarks.append(
-                    f"{node_table.where}: {int(encoded.unseen.sum())} nodes have a label that training never had (row "
-                    f"{row + 1}: {shown(node_table.frame[label.name].iloc[row])}); they count as unlabelled."
+                    f"{items.where}: {int(encoded.unseen.sum())} {label.level}s have a label that training never had "
+                    f"(row {int(column.index[row]) + 1}: {shown(column.iloc[row])}); they count as unlabelled."
                 )
             if bool(encoded.known.any()):
                 data.y, data.mask = encoded.y, encoded.known
         remark(name, [*found.remarks, *remarks])
         plain = Environment(name, data, label.task)
         structural = None if self.structure is None else self.structure.scaled(structural_columns(plain.graph))
-        return with_local(plain, shared, here(self.columns, node_table, None), structural), ids.to_numpy()
+        whole = with_local(plain, shared, here(self.columns, node_table, None), structural)
+        return whole, (ids if small is None else small.ids).to_numpy()
+
+    def _small_graphs(self, nodes: Table, edges: Table, graphs: Source | None, unknown_ids: str) -> SmallGraphs | None:
+        layout = self.layout
+        if layout.graph is None:
+            if graphs is not None:
+                raise GraphshiftError("a table of graphs is given, and the model predicts nodes; leave it out.")
+            return None
+        table = None if graphs is None else read_graphs(graphs, layout, self.text_columns)
+        return small_graphs(nodes, edges, table, layout, unknown_ids, apart=[self.label.name])
 
     def _matrix(
         self, nodes: Source, table: Table, ids: pd.Index, file: str | Path | None, id_file: str | Path | None

@@ -56,16 +56,21 @@ class Split(NamedTuple):
         """How many environments are no targets; they come first."""
         return self.train + self.val + self.tests
 
-    def of(self, nodes: NDArray[np.bool_]) -> Split:
-        """The same for some of the nodes."""
+    def of(self, nodes: NDArray[np.bool_] | NDArray[np.int64]) -> Split:
+        """The same for some of the nodes; or, of graphs, for the graph of each node."""
         return self._replace(group=self.group[nodes], times=None if self.times is None else self.times[nodes])
 
 
 def split_by(column: pd.Series, where: str, o: TableOptions) -> Split:
-    """Splits by the column of ``environments`` or of ``time``, whichever the options name."""
+    """Splits nodes by the column of ``environments`` or of ``time``, whichever the options name.
+
+    So it does graphs that have labels. These go by periods, too; no graph holds what was there before.
+    """
+    items = "nodes" if o.graph is None else "graphs"
     if o.environments:
-        return split_by_value(column, where, o.train, o.val, o.tests, o.unlabelled)
-    return split_by_time(column, where, o.train_until, o.val_until, o.test_until, o.target_until)
+        return split_by_value(column, where, o.train, o.val, o.tests, o.unlabelled, items)
+    split = split_by_time(column, where, o.train_until, o.val_until, o.test_until, o.target_until, items)
+    return split._replace(inductive=o.graph is None)
 
 
 def split_by_property(values: NDArray[np.float64], labelled: NDArray[np.bool_], by: str) -> Split:
@@ -84,6 +89,7 @@ def split_by_value(
     val: Sequence[Any],
     tests: Sequence[Any],
     unlabelled: Sequence[Any],
+    items: str = "nodes",
 ) -> Split:
     """One environment for each value that is named; nodes with other values, or none, are in no environment."""
     codes, values = pd.factorize(column)
@@ -98,8 +104,8 @@ def split_by_value(
         if name not in present:
             shown = ", ".join(map(repr, sorted(present)[:20])) + ("…" if len(present) > 20 else "")
             raise GraphshiftError(
-                f"{where}: no node has {name!r} in column {column.name!r}, which train, val, tests or unlabelled "
-                f"names; it holds {shown}."
+                f"{where}: no {items[:-1]} has {name!r} in column {column.name!r}, which train, val, tests or "
+                f"unlabelled names; it holds {shown}."
             )
     number = {name: i for i, name in enumerate(names)}
     lookup = np.array([number.get(name, -1) for name in present] + [-1])  # the last entry is for a missing value
@@ -109,7 +115,7 @@ def split_by_value(
     if (group < 0).any():
         shown = ", ".join(rest[:8]) + ("…" if len(rest) > 8 else "")
         remarks.append(
-            f"{where}: left out {int((group < 0).sum())} nodes whose {column.name} is in no role"
+            f"{where}: left out {int((group < 0).sum())} {items} whose {column.name} is in no role"
             + (f" ({shown})." if rest else ": it is empty.")
         )
     return Split(group, names, len(train), len(val), len(tests), False, remarks)
@@ -122,6 +128,7 @@ def split_by_time(
     val_until: Any,
     test_until: Sequence[Any],
     target_until: Sequence[Any],
+    items: str = "nodes",
 ) -> Split:
     """One environment for each period; a period ends at its cut, which it includes, and begins after the cut before.
 
@@ -145,15 +152,15 @@ def split_by_time(
         if not (group == number).any():
             known = column.dropna()
             raise GraphshiftError(
-                f"{where}: no node has its {column.name} in the period {name}; the column goes from {known.min()} to "
-                f"{known.max()}: move the cuts."
+                f"{where}: no {items[:-1]} has its {column.name} in the period {name}; the column goes from "
+                f"{known.min()} to {known.max()}: move the cuts."
             )
     remarks = []
     if missing.any():
-        remarks.append(f"{where}: left out {int(missing.sum())} nodes without a {column.name}.")
+        remarks.append(f"{where}: left out {int(missing.sum())} {items} without a {column.name}.")
     late = int(((group < 0) & ~missing).sum())
     if late:
-        remarks.append(f"{where}: left out {late} nodes whose {column.name} is after the last cut.")
+        remarks.append(f"{where}: left out {late} {items} whose {column.name} is after the last cut.")
     return Split(group, names, 1, int(val_until is not None), len(test_until), True, remarks, times)
 
 
@@ -163,17 +170,17 @@ def targets(split: Split) -> NDArray[np.bool_]:
 
 
 def cut(whole: Environment, split: Split) -> dict[str, Any]:
-    """Cuts the environments of each role out of one graph, whose nodes are all in some environment.
+    """Cuts the environments of each role out of one graph, whose nodes (or graphs) are all in some environment.
 
-    Nodes of targets count in the mask of ``whole``, whatever stands in its ``y``; the targets get no ``y``.
+    Those of targets count in the mask of ``whole``, whatever stands in its ``y``; the targets get no ``y``.
     """
     group = torch.from_numpy(split.group)
     for number, name in enumerate(split.names[: split.labelled]):
         if not bool((whole.mask & (group == number)).any()):
-            option = "target_until" if split.inductive else "unlabelled"
+            option = "target_until" if split.times is not None else "unlabelled"
             raise GraphshiftError(
-                f"environment {name!r} has no node with a label; train, val and tests need some to learn from or "
-                f"score. If it is there to be predicted, name it under `{option}`."
+                f"environment {name!r} has no {whole.items[:-1]} with a label; train, val and tests need some to learn "
+                f"from or score. If it is there to be predicted, name it under `{option}`."
             )
     if split.times is not None:
         whole = whole.replace(time=torch.from_numpy(split.times))
