@@ -140,3 +140,33 @@ def test_class_codes_that_differ_are_noticed(run: Run, folder: Path) -> None:
 def test_only_the_catalogue_has_files(run: Run, folder: Path, command: str) -> None:
     found = run("data", command, folder / "my.toml")
     assert (found.status, "only datasets of the catalogue have files" in found.err) == (2, True)
+
+
+def test_tables_of_labelled_graphs_from_init_to_predictions(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    graph = np.repeat(np.arange(40), 4)
+    nodes = pd.DataFrame({"graph": graph, "id": np.tile(np.arange(4), 40), "charge": rng.normal(size=160) + graph % 2})
+    edges = pd.DataFrame({"graph": graph, "source": np.tile([0, 1, 2, 3], 40), "target": np.tile([1, 2, 3, 0], 40)})
+    graphs = pd.DataFrame({"graph": range(40), "year": np.arange(40) // 8 + 2018, "label": np.arange(40) % 2})
+    files = [tmp_path / f"{name}.csv" for name in ("nodes", "edges", "graphs")]
+    for table, file in zip((nodes, edges, graphs), files, strict=True):
+        table.to_csv(file, index=False)
+    assert run("init", *files, "--out", tmp_path / "my.toml").status == 0
+    found = tomllib.loads((tmp_path / "my.toml").read_text())["data"]
+    assert {name: found[name] for name in ("graphs", "graph", "id", "label", "time", "train_until")} == {
+        "graphs": "graphs.csv",
+        "graph": "graph",
+        "id": "id",
+        "label": "label",
+        "time": "year",
+        "train_until": 2019,
+    }
+    fitted = run("fit", tmp_path / "my.toml", "--epochs", 2, "--out", tmp_path / "run")
+    assert fitted.status == 0, fitted.err
+    assert run("predict", tmp_path / "run", *files, "--out", tmp_path / "p.csv").status == 0
+    assert pd.read_csv(tmp_path / "p.csv")["id"].tolist() == list(range(40))
+    scored = run("score", tmp_path / "run", *files, "--json")
+    assert 0 <= json.loads(scored.out)["tables"]["nodes"] <= 1
+    unlabelled = run("score", tmp_path / "run", *files[:2])
+    assert unlabelled.status == 2
+    assert "no graph has a label in column 'label'" in unlabelled.err

@@ -24,7 +24,9 @@ def show_statistics(about: Entry, data: ShiftDataset, rows: list[dict[str, Any]]
         print(line)
     print(f"{about.shift} shift · {kind} · {task.metric} · {rows[0]['features']:,} features · {about.origin}\n")
     edges = "directed edges" if any(row["directed"] for row in rows) else "edges"
+    many = {"graphs": lambda row: f"{row['graphs']:,}"} if "graphs" in rows[0] else {}
     graph: dict[str, Callable[[Any], Any]] = {
+        **many,
         "nodes": lambda row: f"{row['nodes']:,}",
         edges: lambda row: f"{row['edges']:,}",
         "density": lambda row: f"{row['density']:.4f}",

@@ -11,6 +11,9 @@ from graphshift.cli.options import Force, refuse_existing
 def init(
     nodes: Annotated[Path, Argument(metavar="NODES", help="your table of nodes, CSV or Parquet")],
     edges: Annotated[Path, Argument(metavar="EDGES", help="your table of edges, CSV or Parquet")],
+    graphs: Annotated[
+        Path | None, Argument(metavar="[GRAPHS]", help="where graphs have labels: your table of them, one row for each")
+    ] = None,
     out: Annotated[Path, Option(metavar="FILE.toml", help="the file to write")] = Path("my.toml"),
     label: Annotated[str | None, Option(metavar="COLUMN", help="what to predict", show_default="guessed")] = None,
     environments: Annotated[
@@ -34,7 +37,7 @@ def init(
 
     refuse_existing(out, force)
     asked = {"label": label, "environments": environments, "time": time, "positive": positive}
-    text = describe_tables(nodes, edges, base=out.parent, separator=separator, encoding=encoding, **asked)
+    text = describe_tables(nodes, edges, graphs, base=out.parent, separator=separator, encoding=encoding, **asked)
     write_text(out, text)
     lacking = []
     if "\nlabel = " not in text:

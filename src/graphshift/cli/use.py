@@ -25,6 +25,7 @@ Adapt = Annotated[
 Model = Annotated[Path, Argument(metavar="MODEL", help="the folder of a model or of a run")]
 Data = Annotated[str, Argument(metavar="DATASET|NODES", help="a dataset's name, a TOML file, or a table of nodes")]
 Edges = Annotated[Path | None, Argument(metavar="[EDGES]", help="after NODES: a table of edges")]
+Graphs = Annotated[Path | None, Argument(metavar="[GRAPHS]", help="after EDGES, where graphs have labels: their table")]
 Threshold = Annotated[
     str | None,
     Option(metavar="P|auto|recall=R", help="above which class 1 is predicted; auto, recall=, precision=, fpr= choose"),
@@ -63,6 +64,7 @@ def score(
     model: Model,
     dataset: Data,
     edges: Edges = None,
+    graphs: Graphs = None,
     adapt: Adapt = None,
     metric: Annotated[
         list[str] | None, Option(metavar="NAME", help="other metrics than the task's; may be repeated")
@@ -85,7 +87,7 @@ def score(
     if page is not None:
         refuse_existing(page, force)
     loaded = load_model(model)
-    name, roles = _labelled(loaded, dataset, edges, option, data_dir)
+    name, roles = _labelled(loaded, dataset, edges, option, data_dir, graphs)
     how: Any = {"adapt": adapt, "threshold": _threshold(threshold), "calibrated": bool(loaded.confidences_) and not raw}
     environments = [e for found in roles.values() for e in found]
     metrics = list(dict.fromkeys(metric or [environments[0].task.metric]))
@@ -114,6 +116,7 @@ def predict(
     model: Model,
     dataset: Data,
     edges: Edges = None,
+    graphs: Graphs = None,
     *,
     out: Annotated[Path, Option(metavar="FILE.csv", help="the file to write")],
     every_node: Annotated[
@@ -152,7 +155,7 @@ def predict(
     if move_copies:
         how["aim"] = _aimed(loaded, model, data_dir, needed=target or abstain is not None or coverage is not None)
     if are_tables(dataset, edges):
-        table = node_table(loaded, prepared_tables(loaded, dataset, edges, option, data_dir), **how)
+        table = node_table(loaded, prepared_tables(loaded, dataset, edges, option, data_dir, graphs), **how)
     else:
         table = prediction_table(loaded, load_dataset(dataset, option, data_dir), every_node=every_node, **how)
     write_table(table, out)
@@ -221,20 +224,32 @@ def are_tables(dataset: str, edges: Path | None) -> bool:
 
 
 def prepared_tables(
-    model: "Predictor", nodes: str, edges: Path | None, option: list[str] | None, data_dir: Path | None
+    model: "Predictor",
+    nodes: str,
+    edges: Path | None,
+    option: list[str] | None,
+    data_dir: Path | None,
+    graphs: Path | None = None,
 ) -> "Environment":
-    """The graph of two tables, named after the file of nodes."""
+    """The graph of tables, named after the file of nodes."""
     assert edges is not None
     if data_dir is not None:
         raise GraphshiftError(f"--data-dir: {nodes} is a table, not a dataset; leave it out.")
     options = pairs(option, "--option")
     if "name" in options:
         raise GraphshiftError("--option name: tables are named after their file; leave it out.")
+    if graphs is not None:
+        options["graphs"] = graphs
     return model.prepare(Path(nodes), edges, name=Path(nodes).stem, **options)
 
 
 def _labelled(
-    model: "Predictor", dataset: str, edges: Path | None, option: list[str] | None, data_dir: Path | None
+    model: "Predictor",
+    dataset: str,
+    edges: Path | None,
+    option: list[str] | None,
+    data_dir: Path | None,
+    graphs: Path | None,
 ) -> tuple[str, "dict[str, list[Environment]]"]:
     """The name of what is scored, and its environments that have labels, by role."""
     from graphshift.fitting.predictions import check_preparation
@@ -243,12 +258,13 @@ def _labelled(
         data = load_dataset(dataset, option, data_dir)
         check_preparation(model, data)
         return data.name, {role: list(data.roles[role]) for role in ("train", "val", "tests")}
-    environment = prepared_tables(model, dataset, edges, option, data_dir)
+    environment = prepared_tables(model, dataset, edges, option, data_dir, graphs)
     if environment.y is None:
         assert model.preparation_ is not None
         label = model.preparation_.label.name
         raise GraphshiftError(
-            f"{dataset}: no node has a label in column {label!r}, so nothing can be scored; use `graphshift predict`."
+            f"{dataset if graphs is None else graphs}: no {environment.items[:-1]} has a label in column {label!r}, so "
+            "nothing can be scored; use `graphshift predict`."
         )
     return dataset, {"tables": [environment]}
 

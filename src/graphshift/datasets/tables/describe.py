@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,22 @@ from graphshift.datasets.tables.guess import (
 _ROWS = 2000  # of a wide table are looked at in all columns
 _WIDE = 200  # columns
 _LINES = 40  # columns with a line of their own
+#: Of nodes, and of graphs with labels, where one edit a node is much (docs/how-to/graphs.md).
+_METHODS = ('"eerm"    # or "erm", the baseline', '"erm"    # or "eerm"')
+_PERIODS = (
+    [
+        "# Periods of time; a cut is the last time of its period. An environment's graph holds all nodes up to",
+        "# its cut, and the nodes of its period count. Proposed: half of the nodes train, the rest is later.",
+    ],
+    ["# Periods of time; a cut is the last time of its period. Proposed: half of the graphs train, the rest is later."],
+)
 _RARE, _OF_RARE = 0.1, "average_precision"  # the metric where class 1 has a smaller share than this
 
 
 def describe_tables(
     nodes: Source,
     edges: Source,
+    graphs: Source | None = None,
     *,
     base: str | Path | None = None,
     separator: str = ",",
@@ -42,10 +52,11 @@ def describe_tables(
     time: str | None = None,
     positive: str | None = None,
 ) -> str:
-    """Guesses the roles of the columns of two tables and writes a commented TOML file for graphshift's commands.
+    """Guesses the roles of the columns of tables and writes a commented TOML file for graphshift's commands.
 
     Args:
         nodes, edges: paths of the tables.
+        graphs: path of the table of graphs, where these have labels.
         base: the folder that the TOML will be in; paths are made relative to it. None leaves them as given.
         separator, encoding: of the CSV files, as in :func:`~graphshift.datasets.own.from_tables`.
         label, environments, time: columns with these roles; None guesses.
@@ -58,12 +69,16 @@ def describe_tables(
     narrow = len(start.frame.columns) <= _WIDE
     wanted = None if narrow else [*may_have_role(start.frame), *(name for name in asked.values() if name)]
     node_table = start if len(start.frame) < _ROWS else read_table(nodes, "node", columns=wanted, **reading)
-    roles, unknown = guess_roles(node_table, edge_table, asked)
+    graph_table = None if graphs is None else read_table(graphs, "graph", **reading)
+    roles, unknown = guess_roles(node_table, edge_table, asked, graph_table)
+    items, of_items = (node_table, nodes) if graphs is None or graph_table is None else (graph_table, graphs)
     # Names stay as they are written: 007 is not 7.
     kept = [name for name in (roles.environments, roles.label) if name]
-    if any(is_number(node_table.frame[name]) for name in kept):
-        texts = read_table(nodes, "node", columns=kept, text=kept, **reading).frame
-        node_table = Table(node_table.where, node_table.frame.assign(**{name: texts[name] for name in kept}))
+    if any(is_number(items.frame[name]) for name in kept):
+        texts = read_table(of_items, "node", columns=kept, text=kept, **reading).frame
+        items = Table(items.where, items.frame.assign(**{name: texts[name] for name in kept}))
+    if graph_table is None:
+        node_table = items
     seen = node_table if narrow else start
     looked_at = "" if narrow else f"; the first {len(start.frame):,} are looked at in all columns"
     lines = [
@@ -71,19 +86,22 @@ def describe_tables(
         "#   graphshift recommend THIS_FILE    # which method, measured on your data",
         "#   graphshift fit THIS_FILE          # train the method below",
         "",
-        'method = "eerm"    # or "erm", the baseline; any other option of `graphshift fit` can be set here',
+        f"method = {_METHODS[graphs is not None]}; any other option of `graphshift fit` can be set here",
         "seed = 0",
         "",
         "[data]",
         f"nodes = {_toml(_relative(nodes, base))}    # paths are relative to this file",
         f"edges = {_toml(_relative(edges, base))}",
+        *([] if graphs is None else [f"graphs = {_toml(_relative(graphs, base))}    # one row for each graph"]),
         *_reading_lines(start, edge_table, reading),
         "",
         f"# The node table has {len(node_table.frame):,} rows{looked_at}:",
         *_columns(seen.frame),
         f"# The edge table has {len(edge_table.frame):,} rows:",
         *_columns(edge_table.frame),
+        *_graph_lines(graph_table),
         "",
+        *([f"graph = {_toml(roles.graph)}    # names the graph, in the table of nodes too"] if roles.graph else []),
         f"id = {_toml(roles.id)}    # names each node; the edges' ends are values of it",
         f"source = {_toml(roles.source)}",
         f"target = {_toml(roles.target)}",
@@ -92,11 +110,11 @@ def describe_tables(
         if roles.weight
         else '# weight = "…"    # a column of the edge table, above 0',
         "",
-        *_label_lines(node_table, roles, positive),
+        *_label_lines(items, roles, positive),
         "",
-        *_split_lines(node_table, roles),
+        *_split_lines(items, roles),
         "",
-        *_feature_lines(start.frame, roles),
+        *_feature_lines([*start.frame, *(() if graph_table is None else graph_table.frame)], roles),
         "# categorical = []    # columns of numbers that are codes: a 0/1 feature each; clear ones are found unasked",
         '# missing = []    # words that mean missing beside an empty field, as in ["unknown"]',
         'unknown_ids = "drop"'
@@ -116,6 +134,10 @@ def _reading_lines(nodes: Table, edges: Table, asked: dict[str, Any]) -> list[st
         value = found.pop() if same else asked[option]
         lines += [] if value == usual else [f"{option} = {_toml(value)}"]
     return lines
+
+
+def _graph_lines(graphs: Table | None) -> list[str]:
+    return [] if graphs is None else [f"# The table of graphs has {len(graphs.frame):,} rows:", *_columns(graphs.frame)]
 
 
 def _columns(frame: pd.DataFrame) -> list[str]:
@@ -167,8 +189,10 @@ def _label_lines(nodes: Table, roles: Roles, positive: str | None) -> list[str]:
     unlabelled = int(column.isna().sum())
     kinds = '# task = "multiclass"    # or "binary", "regression"; decided by the labels unless given'
     lines = [
-        _comment(f" What to predict: {count:,} distinct values; {unlabelled:,} nodes have none."),
-        "# Nodes without a value stay in the graph, unlabelled.",
+        _comment(f" What to predict: {count:,} distinct values; {unlabelled:,} {_items(roles)} have none."),
+        "# Nodes without a value stay in the graph, unlabelled."
+        if roles.graph is None
+        else "# Graphs without a value do not count.",
         f"label = {_toml(roles.label)}",
     ]
     chosen = positive if positive is not None else guess_positive(column)
@@ -196,7 +220,7 @@ def _split_lines(nodes: Table, roles: Roles) -> list[str]:
     if roles.environments is not None:
         values = plain_texts(nodes.frame[roles.environments])
         found = guess_environments(values, None if labels is None else as_classes(labels))
-        sizes = ", ".join(f"{shown(name)} ({count:,} nodes)" for name, count in values.value_counts().items())
+        sizes = ", ".join(f"{shown(name)} ({count:,} {_items(roles)})" for name, count in values.value_counts().items())
         return [
             _comment(f" Each value is an environment: {sizes}"),
             "# Proposed: the largest train, the next one validates, the others test; those without any label are",
@@ -207,14 +231,13 @@ def _split_lines(nodes: Table, roles: Roles) -> list[str]:
     if roles.time is not None:
         cuts = guess_cuts(nodes.frame[roles.time], labels)
         return [
-            "# Periods of time; a cut is the last time of its period. An environment's graph holds all nodes up to",
-            "# its cut, and the nodes of its period count. Proposed: half of the nodes train, the rest is later.",
+            *_PERIODS[roles.graph is not None],
             "# What is after the last label is a target: it is predicted.",
             f"time = {_toml(roles.time)}",
             *(f"{option} = {_toml(value)}" for option, value in cuts.items() if value is not None),
         ]
     return [
-        "# How the nodes are split: no column looks like it. Name one, in one of these two ways:",
+        f"# How the {_items(roles)} are split: no column looks like it. Name one, in one of these two ways:",
         '# environments = "…"    # a column such as a country',
         "# train = []    # its values that train, validate, test, and are to be predicted",
         "# val = []",
@@ -228,9 +251,14 @@ def _split_lines(nodes: Table, roles: Roles) -> list[str]:
     ]
 
 
-def _feature_lines(frame: pd.DataFrame, roles: Roles) -> list[str]:
-    taken = (roles.id, roles.label, roles.environments, roles.time)
-    names = [name for name in frame.columns if name not in taken]
+def _items(roles: Roles) -> str:
+    """What has a label each."""
+    return "nodes" if roles.graph is None else "graphs"
+
+
+def _feature_lines(columns: Sequence[str], roles: Roles) -> list[str]:
+    taken = (roles.id, roles.label, roles.environments, roles.time, roles.graph)
+    names = [name for name in columns if name not in taken]
     if len(names) > _LINES:
         line = f"# Columns to learn from: all {len(names):,} that have no other role, unless you list them:"
         return [line, "# features = []"]

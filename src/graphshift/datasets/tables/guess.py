@@ -13,7 +13,9 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.tables.files import Table, is_number, numbers_or_text, plain_text
 from graphshift.datasets.tables.graph import matched
 from graphshift.datasets.tables.labels import MOST_CLASSES
+from graphshift.datasets.tables.small_graphs import in_graphs
 
+_GRAPHS = ("graph", "graph_id", "graphid", "molecule", "id")
 _IDS = ("id", "node", "node_id", "nodeid", "name", "key", "user", "user_id", "account", "uid")
 _ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("id1", "id2"), ("head", "tail"))
 _WEIGHTS = ("weight", "w", "strength", "count")
@@ -36,7 +38,7 @@ _TRIED = 200  # columns
 
 
 class Roles(NamedTuple):
-    """The columns that have a role; None where no column looks like it."""
+    """The columns that have a role; None where no column looks like it, or where no graphs have labels."""
 
     id: str
     source: str
@@ -45,44 +47,55 @@ class Roles(NamedTuple):
     label: str | None
     environments: str | None
     time: str | None
+    graph: str | None = None
 
 
-def guess_roles(nodes: Table, edges: Table, asked: Mapping[str, str | None]) -> tuple[Roles, int]:
+def guess_roles(
+    nodes: Table, edges: Table, asked: Mapping[str, str | None], graphs: Table | None = None
+) -> tuple[Roles, int]:
     """Guesses the roles of columns.
 
     Args:
         nodes: the node table, with all columns that may have a role.
         edges: the edge table.
+        graphs: the table of graphs, where these have the labels.
         asked: the columns that the user has named: ``label``, ``environments``, ``time``, or None.
 
     Returns:
         The roles, and how many edges have an end that is not among the nodes; 0 if all have, which is another mistake.
     """
+    items = nodes if graphs is None else graphs
     for role in ("label", "environments", "time"):
         if asked.get(role) is not None:
-            nodes.column(str(asked[role]), f"--{role}")
-    if asked.get("label") is not None and not _varies(nodes.frame[asked["label"]]):
-        raise GraphshiftError(f"{nodes.where}: column {asked['label']!r} has fewer than two values; it is no label.")
+            items.column(str(asked[role]), f"--{role}")
+    if asked.get("label") is not None and not _varies(items.frame[asked["label"]]):
+        raise GraphshiftError(f"{items.where}: column {asked['label']!r} has fewer than two values; it is no label.")
     if asked.get("environments") is not None and asked.get("time") is not None:
         raise GraphshiftError("--environments and --time are both given; the nodes are split by one of them.")
-    source, target = _ends(edges)
-    identity = _identity(nodes, edges, source, target)
+    graph = None if graphs is None else _graph_column(nodes, graphs)
+    source, target = _ends(edges, graph)
+    own = graph if graph in edges.frame.columns else None  # ids mean something inside their graph alone
+    identity = _identity(nodes, edges, source, target, own)
+    if own is not None:
+        nodes, edges = in_graphs(nodes, [identity], own), in_graphs(edges, [source, target], own)
     ends = Table(edges.where, edges.frame[[source, target]].dropna())
     pairs = np.stack([matched(ends, pd.Index(nodes.frame[identity]), ends.frame[name]) for name in (source, target)])
     unknown = (pairs < 0).any(axis=0)
-    rest = [name for name in nodes.frame.columns if name not in (identity, *asked.values())]
-    time = asked.get("time") or _named(nodes, rest, _TIMES, _is_time)
-    label = asked.get("label") or _named(nodes, [n for n in rest if n != time], _LABELS, _varies)
+    taken = (identity if graph is None else graph, *asked.values())
+    items = nodes if graphs is None else graphs
+    rest = [name for name in items.frame.columns if name not in taken]
+    time = asked.get("time") or _named(items, rest, _TIMES, _is_time)
+    label = asked.get("label") or _named(items, [n for n in rest if n != time], _LABELS, _varies)
     environments = asked.get("environments")
     if environments is None and asked.get("time") is None:
         rest = [name for name in rest if name not in (label, time)]
-        named = _named(nodes, rest, _ENVIRONMENTS, _is_environment)
-        environments = _uncrossed(nodes, pairs[:, ~unknown], rest, named) or named
+        named = _named(items, rest, _ENVIRONMENTS, _is_environment)
+        environments = (_uncrossed(nodes, pairs[:, ~unknown], rest, named) if graph is None else None) or named
     if label is None:
-        label = _only_words(nodes, [name for name in rest if name not in (environments, time)])
-    weights = [name for name in edges.frame.columns if name not in (source, target)]
+        label = _only_words(items, [name for name in rest if name not in (environments, time)])
+    weights = [name for name in edges.frame.columns if name not in (source, target, graph)]
     weight = _named(edges, weights, _WEIGHTS, lambda column: is_number(column) and bool((column > 0).all()))
-    roles = Roles(identity, source, target, weight, label, environments, None if environments else time)
+    roles = Roles(identity, source, target, weight, label, environments, None if environments else time, graph)
     return roles, 0 if unknown.all() else int(unknown.sum())
 
 
@@ -213,23 +226,38 @@ def _is_time(column: pd.Series) -> bool:
     return bool(pd.to_datetime(known, format="ISO8601", errors="coerce", utc=True).notna().all())
 
 
-def _ends(edges: Table) -> tuple[str, str]:
-    lower = {name.lower(): name for name in edges.frame.columns}
+def _graph_column(nodes: Table, graphs: Table) -> str:
+    """The column that both tables have, with a value of its own in each row of ``graphs``."""
+    unique = [name for name in graphs.frame.columns if graphs.frame[name].is_unique and name in nodes.frame.columns]
+    for name in (*_GRAPHS, *unique):
+        if name in unique:
+            return name
+    raise GraphshiftError(
+        f"{graphs.where}: no column with a value of its own in every row is in {nodes.where}, too; both need one that "
+        "names the graph, called the same."
+    )
+
+
+def _ends(edges: Table, graph: str | None = None) -> tuple[str, str]:
+    lower = {name.lower(): name for name in edges.frame.columns if name != graph}
     for source, target in _ENDS:
         if source in lower and target in lower:
             return lower[source], lower[target]
-    if len(edges.frame.columns) < 2:
+    if len(lower) < 2:
         raise GraphshiftError(f"{edges.where}: there are fewer than two columns; expected the two ends of the edges.")
-    return edges.frame.columns[0], edges.frame.columns[1]
+    first, second, *_ = lower.values()
+    return first, second
 
 
-def _identity(nodes: Table, edges: Table, source: str, target: str) -> str:
-    """The column of distinct values that has most of the edges' ends."""
+def _identity(nodes: Table, edges: Table, source: str, target: str, graph: str | None = None) -> str:
+    """The column of distinct values, inside each ``graph`` if there is one, that has most of the edges' ends."""
     ends = {plain_text(value) for name in (source, target) for value in edges.frame[name].iloc[:10_000].dropna()}
     best, most = None, -1.0
     for name in nodes.frame.columns:
         column = nodes.frame[name]
-        if column.isna().any() or not column.is_unique:
+        if name == graph or column.isna().any():
+            continue
+        if not column.is_unique and (graph is None or bool(nodes.frame.duplicated([graph, name]).any())):
             continue
         if is_number(column) and bool((column.iloc[:1000].astype(float) % 1 != 0).any()):
             continue  # fractions name nothing
@@ -239,7 +267,8 @@ def _identity(nodes: Table, edges: Table, source: str, target: str) -> str:
             best, most = name, found
     if best is None:
         raise GraphshiftError(
-            f"{nodes.where}: no column has a value of its own in every row, so none can be the nodes' ids; add one."
+            f"{nodes.where}: no column has a value of its own in every row{' of a graph' if graph else ''}, so none "
+            "can be the nodes' ids; add one."
         )
     return best
 

@@ -137,6 +137,12 @@ class Preparation(BaseModel, extra="forbid", frozen=True):
             if graphs is not None:
                 raise GraphshiftError("a table of graphs is given, and the model predicts nodes; leave it out.")
             return None
+        used = [name for spec in self.columns for name in getattr(spec, "names", (getattr(spec, "name", None),))]
+        if graphs is None and (absent := [name for name in used if name and name not in nodes.frame.columns]):
+            raise GraphshiftError(
+                f"{nodes.where}: there is no column {absent[0]!r}, which the model was trained with; if the table of "
+                "graphs has it, give that too."
+            )
         table = None if graphs is None else read_graphs(graphs, layout, self.text_columns)
         return small_graphs(nodes, edges, table, layout, unknown_ids, apart=[self.label.name])
 

@@ -95,8 +95,8 @@ def small_graphs(
     node_table = Table(nodes.where, frame, nodes.found)
     if column in edges.frame.columns:  # ids mean something inside their graph alone
         node_table, edges = (
-            _named(node_table, [layout.id], column),
-            _named(edges, [layout.source, layout.target], column),
+            in_graphs(node_table, [layout.id], column),
+            in_graphs(edges, [layout.source, layout.target], column),
         )
     return SmallGraphs(node_table, edges, graphs, number, ids, remarks)
 
@@ -106,11 +106,16 @@ def batch_of(number: NDArray[np.int64], kept: NDArray[np.bool_]) -> NDArray[np.i
     return np.asarray((kept.cumsum() - 1)[number[kept[number]]])
 
 
-def _named(table: Table, columns: Sequence[str], graph: str) -> Table:
+def in_graphs(table: Table, columns: Sequence[str], graph: str) -> Table:
     """The table with ids such as ``3 in molecule-7``; missing ones stay missing."""
-    suffix = " in " + table.frame[graph].map(plain_text)
-    new = {}
+    graphs, new = " in " + _texts(table.frame[graph]), {}
     for name in columns:
         found = table.column(name, "ids")
-        new[name] = (found.map(plain_text) + suffix).where(found.notna() & table.frame[graph].notna())
+        named = pd.Series(_texts(found) + graphs, index=found.index, dtype=object)
+        new[name] = named.where(found.notna() & table.frame[graph].notna(), None)
     return Table(table.where, table.frame.assign(**new), table.found)
+
+
+def _texts(column: pd.Series) -> NDArray[np.object_]:
+    codes, values = pd.factorize(column)
+    return np.array([*map(plain_text, values), ""], dtype=object)[codes]

@@ -27,7 +27,7 @@ SETTINGS: dict[str, str] = {
     "wide": "as methods, with the backbone's width, dropout and weight decay tuned as well; no in-domain limits",
     "selections": "ERM and EERM by each rule that chooses epoch and setting, tuned alike",
     "explorers": "random, the paper's, ones that learn faster, ones that follow the gradient; all else equal",
-    "rewards": "explorers rewarded for the variance of all risks, or of their own graph's; tuned alike, as fair",
+    "rewards": "explorers rewarded for the variance of all risks, or of their own graph's; all else equal",
     "source": "ERM on the source alone, tuned",
     "target": "with an unlabelled target: self-training, and ERM, on the joint word space; nothing tuned",
     "graphs": "graphs with labels: every explorer that there is, and ERM; learning rate, readout and beta tuned alike",
@@ -91,7 +91,7 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
         {**options, **({"data_dir": str(data_dir)} if data_dir and reads_files else {})},
         data_seeds=None if data_seeds is None else range(data_seeds),
         trials=trials,
-        repeats=experiment.repeats if trials and setting in ("fair", "rewards") else 1,
+        repeats=experiment.repeats if trials and setting == "fair" else 1,
         **more,
     )
 
@@ -207,19 +207,18 @@ def _explorers(experiment: Experiment) -> _Made:
 
 
 def _rewards(experiment: Experiment) -> _Made:
-    """As fair: explorers with the paper's learning rate and ones that learn faster, each with both rewards.
+    """As explorers: those that learn faster and those with the paper's learning rate, each with both rewards.
 
     The GNN minimises the same objective in all (Eq. 3, pooled); only what an explorer is rewarded for differs.
     """
-    fixed = {n: v for n, v in experiment.eerm.items() if n not in ("lr", "beta", "edits_per_node")}
-    common = {"method": "eerm", "backbone": experiment.backbone, "inner_steps": 1, **experiment.common, **fixed}
+    common = {"method": "eerm", "backbone": experiment.backbone, **experiment.common, **experiment.eerm}
     arms = []
-    for learner in ("learned", "learning fast"):
+    for learner in ("learning fast", "learned"):
         first = f"EERM, {learner}, reward of all graphs"
         for name, reward in ((first, "pooled"), (f"EERM, {learner}, of its own graph", "within")):
             settings = {**common, **_LEARNERS[learner], "reward_variance": reward}
-            arms.append(Arm(name, settings, paper_space(settings), None if name == first else first))
-    return arms, {**experiment.options, **experiment.tuned_options}, experiment.trials
+            arms.append(Arm(name, settings, baseline=None if name == first else first))
+    return arms, {**experiment.options, **experiment.tuned_options}, 0
 
 
 def _kinds(experiment: Experiment) -> _Made:
