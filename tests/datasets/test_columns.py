@@ -49,8 +49,8 @@ def test_0_1_columns_and_words_are_left_alone() -> None:
         assert names == ["f", "w=a", "w=b"]
         assert x[:, 0].tolist() == flag
         assert remarks == [
-            "nodes.csv: took column 'f' of 0/1 as they are. The options scale, categorical, dates and multi_hot change "
-            "this."
+            "nodes.csv: took column 'f' of 0/1 as they are. The options scale, categorical, dates, multi_hot and text "
+            "change this."
         ]
 
 

@@ -400,5 +400,5 @@ def test_a_class_that_training_never_has_comes_last_and_counts_as_wrong() -> Non
         data = from_tables(nodes, edges, environments="place", train="x", tests="y")
     assert data.class_names == ("b", "c", "d", "a")
     assert data.tests[0].labels.tolist() == [3, 0]
-    model = Logistic().fit(data)
+    model = Logistic(selection="last").fit(data)
     assert model.predict_proba(data.tests[0])[:, 3].max() < 0.01

@@ -76,6 +76,7 @@ def test_a_folder_holds_everything(tmp_path: Path) -> None:
         "model/explored.safetensors",
         "model/held_out.safetensors",
         "model/model.json",
+        "model/source.safetensors",
         "model/weights.safetensors",
     }
     assert json.loads((folder / "result.json").read_text()) == result

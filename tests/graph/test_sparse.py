@@ -51,6 +51,18 @@ def random_symmetric(size: int = 6) -> tuple[Pattern, Tensor, Tensor]:
     return Pattern(rowptr, columns, (size, size)), pair, values
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_rows_by_piece_are_those_of_all_non_zeros(size: int) -> None:
+    pattern, value = random_sparse((7, 5))
+    pieces = list(pattern.rows_by_piece(size))
+    assert "row" not in vars(pattern)
+    assert torch.cat([rows for rows, _ in pieces]).tolist() == pattern.row.tolist()
+    assert [i for _, piece in pieces for i in range(len(value))[piece]] == list(range(len(value)))
+    assert not list(
+        Pattern(torch.zeros(4, dtype=torch.int64), torch.empty(0, dtype=torch.int64), (3, 3)).rows_by_piece(2)
+    )
+
+
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_the_product_and_both_gradients_equal_the_dense_ones(shape: tuple[int, int]) -> None:
     pattern, value = random_sparse(shape)

@@ -25,8 +25,11 @@ def smoothed(hidden: Tensor, graph: Graph, hops: int) -> Tensor:
         graph: whose GCN operator is Â.
         hops: how often.
     """
+    known = "normalised" in vars(graph)
     for _ in range(hops):
         hidden = graph.normalised @ hidden
+    if not known:  # the user's data must not grow by being looked at
+        del graph.normalised
     return F.normalize(hidden, dim=1)
 
 
@@ -41,8 +44,9 @@ def class_centroids(shown: Sequence[tuple[Environment, Tensor]], task: Task, hop
     width = shown[0][1].shape[1]
     total = torch.zeros(task.num_classes, width, dtype=torch.float64)
     for environment, hidden in shown:
-        found = smoothed(hidden, environment.graph, hops)[environment.counted].cpu().double()
-        total.index_add_(0, environment.labels.cpu(), found)
+        found = smoothed(hidden, environment.graph, hops)
+        for rows, labels in zip(environment.counted.split(2**16), environment.labels.split(2**16), strict=True):
+            total.index_add_(0, labels.cpu(), found[rows].cpu().double())  # a copy of some rows at a time
     return F.normalize(total, dim=1)
 
 

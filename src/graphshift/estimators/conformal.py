@@ -98,7 +98,7 @@ def alike_mean(hidden: Tensor, values: Tensor, pool: Tensor, pool_values: Tensor
         return values
     pool = torch.nn.functional.normalize(pool.float(), dim=1)
     found = []
-    for part in torch.nn.functional.normalize(hidden.float(), dim=1).split(2048):
+    for part in torch.nn.functional.normalize(hidden.float(), dim=1).split(256):
         places = (part @ pool.t()).topk(min(nearest, pool.shape[0]), dim=1).indices
         found.append(pool_values[places].mean(dim=1))
     return torch.cat(found) if found else values

@@ -80,7 +80,7 @@ def distances(hidden: Tensor, reference: Tensor) -> Tensor:
     """
     mean, spread = reference.mean(dim=0), reference.std(dim=0, unbiased=False).clamp(min=_EDGE)
     to, found = (reference - mean) / spread, []
-    for part in ((hidden - mean) / spread).split(4096):
+    for part in ((hidden - mean) / spread).split(256):
         nearest = torch.cdist(part, to).topk(min(_NEAREST, len(to)), dim=1, largest=False).values
         found.append(nearest.mean(dim=1).double())
     return torch.cat(found) if found else torch.zeros(0, dtype=torch.float64)

@@ -6,7 +6,7 @@ After Hsu et al. (2025), *Structural Alignment Improves Graph Test-Time Adaptati
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -17,6 +17,13 @@ from graphshift.graph.graph import Graph
 
 _UNSURE = 0.5  # of the largest entropy: a node with more is not used
 _BOUND = 10.0  # of a weight, and of its inverse: rates of rare pairs are noise
+_AT_ONCE = 2**20  # edges that are looked at together: their classes take more memory than they do
+
+
+def _pairs(graph: Graph, classes: Tensor) -> Iterator[tuple[Tensor, Tensor, slice]]:
+    """Classes of receivers and senders, a piece of the edges at a time, and which edges those are."""
+    for receiver, part in graph.pattern.rows_by_piece(_AT_ONCE):
+        yield classes[receiver], classes[graph.pattern.col[part].long()], part
 
 
 def pair_counts(graph: Graph, classes: Tensor, count: int) -> Tensor:
@@ -27,12 +34,12 @@ def pair_counts(graph: Graph, classes: Tensor, count: int) -> Tensor:
         classes: of each node, -1 where it is not to count, ``[nodes]``.
         count: how many classes there are.
     """
-    receiver, sender, weight = graph.entries
-    i, j = classes[receiver.long()], classes[sender.long()]
-    both = (i >= 0) & (j >= 0)
-    ones = torch.ones(int(both.sum()), dtype=torch.float64) if weight is None else weight[both].double().cpu()
-    pair = (i[both] * count + j[both]).cpu()
-    return torch.zeros(count * count, dtype=torch.float64).index_add_(0, pair, ones).view(count, count)
+    weight, total = graph.weight, torch.zeros(count * count, dtype=torch.float64)
+    for i, j, part in _pairs(graph, classes):
+        both = (i >= 0) & (j >= 0)
+        ones = torch.ones(int(both.sum()), dtype=torch.float64) if weight is None else weight[part][both].double().cpu()
+        total.index_add_(0, (i[both] * count + j[both]).cpu(), ones)
+    return total.view(count, count)
 
 
 def labelled_counts(environments: Sequence[Environment]) -> Tensor:
@@ -92,8 +99,8 @@ def aligned(environment: Environment, probabilities: Tensor, source: Tensor) -> 
     graph, classes = environment.graph, sure_classes(probabilities).to(environment.mask.device)
     gamma = pair_weights(source, pair_counts(graph, classes, probabilities.shape[1]))
     gamma = gamma.clamp(1 / _BOUND, _BOUND).float().to(environment.mask.device)
-    receiver, sender, weight = graph.entries
-    i, j = classes[receiver.long()], classes[sender.long()]
-    factor = torch.where((i >= 0) & (j >= 0), gamma[i.clamp(min=0), j.clamp(min=0)], 1.0)
-    factor = factor if weight is None else factor * weight
+    factor = torch.empty(graph.num_edges, device=environment.mask.device)
+    for i, j, part in _pairs(graph, classes):
+        factor[part] = torch.where((i >= 0) & (j >= 0), gamma[i.clamp(min=0), j.clamp(min=0)], 1.0)
+    factor = factor if graph.weight is None else factor * graph.weight
     return environment.replace(graph=graph.weighted(factor, undirected=False))

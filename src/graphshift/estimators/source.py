@@ -7,7 +7,7 @@ the score did not fall by more than a tolerance.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -62,29 +62,34 @@ class Source:
 
     def rehearse(self, model: GNNEstimator, graphs: Sequence[Environment]) -> None:
         """Scores labelled graphs that the model was not trained on, adapted to each as if it were the target."""
-        graphs = [standing_for(e).to(model._device()) for e in graphs]
-        self.rehearsed, task = {}, model.task_
-        if not graphs:
-            return
-        outputs = [model._plain_output(e, ()) for e in graphs]
-
-        def mean(found: Iterable[Tensor]) -> float:
-            return fmean(e.to(one.device).score(one) for e, one in zip(graphs, found, strict=True))
-
-        hidden = [model._represented(e, ())[0] for e in graphs]
+        self.rehearsed = {}
         try:
-            plain = mean(outputs)
+            scores = [self._scores(model, standing_for(e).to(model._device())) for e in graphs]
         except GraphshiftError:  # the metric is not defined there, as ROC-AUC where all nodes are of one class
             return
-        scores = [
-            mean(self._by_centroids(task, h, e.graph, i) for e, h in zip(graphs, hidden, strict=True))
-            for i in range(len(HOPS))
-        ]
-        self.hops = max(range(len(HOPS)), key=lambda i: task.scorer.sign * scores[i])
-        self.rehearsed["centroids"] = plain, scores[self.hops]
+        if not scores:
+            return
+        mean = {name: fmean(one[name] for one in scores) for name in scores[0]}
+        plain = mean[""]
+        self.hops = max(range(len(HOPS)), key=lambda i: model.task_.scorer.sign * mean[f"centroids/{i}"])
+        self.rehearsed["centroids"] = plain, mean[f"centroids/{self.hops}"]
+        if "neighbours" in mean:
+            self.rehearsed["neighbours"] = plain, mean["neighbours"]
+
+    def _scores(self, model: GNNEstimator, graph: Environment) -> dict[str, float]:
+        """The score of one labelled graph as it is, by centroids of every number of hops, and by its neighbours."""
+        output = model._plain_output(graph, ())
+        hidden = model._represented(graph, ())[0]
+
+        def score(found: Tensor) -> float:
+            return graph.to(found.device).score(found)
+
+        scores = {"": score(output)}
+        for i in range(len(HOPS)):
+            scores[f"centroids/{i}"] = score(self._by_centroids(model.task_, hidden, graph.graph, i))
         if model.can_adapt("neighbours"):
-            found = (self.adapted(model, e, one, "neighbours")[0] for e, one in zip(graphs, outputs, strict=True))
-            self.rehearsed["neighbours"] = plain, mean(found)
+            scores["neighbours"] = score(self.adapted(model, graph, output, "neighbours")[0])
+        return scores
 
     def _by_centroids(self, task: Task, hidden: Tensor, graph: Graph, hops: int) -> Tensor:
         return task.output_of(centroid_probabilities(hidden, graph, self.centroids[hops], HOPS[hops]))

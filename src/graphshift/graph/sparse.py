@@ -9,6 +9,7 @@ that the kernels of MKL take without converting.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -40,6 +41,15 @@ class Pattern:
         """The row of every non-zero."""
         rows = torch.arange(self.shape[0], device=self.rowptr.device, dtype=self.rowptr.dtype)
         return torch.repeat_interleave(rows, self.rowptr.diff(), output_size=self.col.numel())
+
+    def rows_by_piece(self, size: int) -> Iterator[tuple[Tensor, slice]]:
+        """The rows of ``size`` non-zeros at a time, and which non-zeros those are; nothing is kept."""
+        for begin in range(0, self.col.numel(), size):
+            piece = slice(begin, min(begin + size, self.col.numel()))
+            bounds = self.rowptr.clamp(piece.start, piece.stop)
+            first, last = (int(torch.searchsorted(self.rowptr, at, right=True)) for at in (begin, piece.stop - 1))
+            rows = torch.arange(first - 1, last, device=self.rowptr.device)
+            yield torch.repeat_interleave(rows, bounds[first - 1 : last + 1].diff()), piece
 
     @cached_property
     def transposed(self) -> tuple[Pattern, Tensor]:
