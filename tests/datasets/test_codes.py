@@ -69,10 +69,27 @@ def test_codes_and_quantities() -> None:
         }
         for name, (column, mean) in shown.items():
             labels = np.digitize(mean + random.logistic(size=1_500), [0.0, 1.5])
-            found[name] += are_codes(column, labels, classes=True)
+            found[name] += are_codes(column, labels, classes=True, columns=100)
     assert found.pop("codes") == 40
     assert found.pop("codes, 0 for none") >= 36  # of twenty codes, some lie on a curve by chance
     assert set(found.values()) == {0}, found
+
+
+def test_codes_with_a_trend_are_codes() -> None:
+    """Small codes are the old shops, and each is a shop all the same. The level is that of all columns together."""
+    random = np.random.default_rng(6)
+    values = random.integers(0, 40, 3_000).astype(float)
+    trend = values / 15
+    labels = (trend + 0.7 * random.normal(size=40)[values.astype(int)] + random.logistic(size=3_000) > 1.0).astype(int)
+    fit = lack_of_fit(values, labels, classes=True)
+    assert fit is not None
+    assert 0.02 < fit.by_curve < 0.8 * fit.by_values
+    assert are_codes(values, labels, classes=True)
+    assert not are_codes(values, (trend + random.logistic(size=3_000) > 1.0).astype(int), classes=True)
+    fit = lack_of_fit(values[:700], labels[:700], classes=True)  # fewer rows: it depends on the number of columns
+    assert fit is not None
+    assert are_codes(values[:700], labels[:700], classes=True, columns=int(0.009 / fit.p))
+    assert not are_codes(values[:700], labels[:700], classes=True, columns=int(0.011 / fit.p) + 1)
 
 
 def test_too_little_to_tell() -> None:

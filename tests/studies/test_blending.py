@@ -62,9 +62,10 @@ SCORES = {"majority": 0.3, "logistic": 0.66, "forest": 0.6, "ERM": 0.67, "EERM":
 
 
 def candidate(
-    name: str, behind: float, error: float | None, rank: int, *, blend: bool = False, **own: Any
+    name: str, behind: float, error: float | None, rank: int, *, blend: bool = False, network: bool = True, **own: Any
 ) -> Candidate:
-    return Candidate(name, name, own.get("adapt"), {}, 0.7 - behind, 0.01, behind, error, rank, blend)
+    adapt = own.get("adapt")
+    return Candidate(name, name, adapt, {}, 0.7 - behind, 0.01, behind, error, rank, blend, network=network)
 
 
 def test_it_joins_the_best_of_every_family_that_is_close(study: Study) -> None:
@@ -77,6 +78,9 @@ def test_it_joins_the_best_of_every_family_that_is_close(study: Study) -> None:
         return plan.arms[0].name
 
     assert joined(SCORES | {"forest": 0.64}) == "Blend (logistic with forest with ERM)"
+    without = blend_plan(with_scores(study, SCORES | {"forest": 0.64}))
+    assert isinstance(without, Plan)
+    assert [arm.name for arm in without.arms[1:]] == ["Blend (logistic with forest)"]
     assert joined(SCORES | {"forest": 0.64, "ERM": 0.4, "EERM": 0.3}) == "Blend (logistic with forest)"
     # One alone is close: then the best of both kinds, which err in different places.
     assert joined(SCORES | {"forest": 0.4, "ERM": 0.4, "EERM": 0.3}) == "Blend (logistic with ERM)"
@@ -145,6 +149,10 @@ def test_a_blend_that_is_close_is_chosen(study: Study, blend: Study, data: gs.Sh
     weaker = max((by_name[name] for name in ("logistic", "ERM")), key=lambda one: one.behind)
     assert by_name[found.name].weakest == (weaker.behind, weaker.behind_error or 0.0)
     assert weaker.behind > 0
+    ahead = answered(study, blend, data, 0.9)  # a member is compared with the best that is no blend
+    first = ahead.answer.candidates[0]
+    assert first.blend
+    assert first.weakest[0] == pytest.approx(weaker.behind)
     assert found.frame.set_index("candidate").loc[found.name, "method"] == "blend"
 
 
@@ -177,7 +185,8 @@ def test_the_rule() -> None:
     assert chosen([best, near, replace(blend, behind_error=0.018)], "accuracy") is near
     assert chosen([best, near, replace(blend, behind_error=None)], "accuracy") is near
     both = [best, replace(blend, name="b + norm", adapt="norm", behind=0.005), replace(blend, behind=0.01)]
-    assert chosen(both, "accuracy") is both[1]
+    assert chosen(both, "accuracy") is both[2]  # half a point is no reason to adapt
+    assert chosen([both[0], both[1], replace(blend, behind=0.021, behind_error=0.1)], "accuracy") is both[1]
     assert chosen([replace(blend, behind=0.0, behind_error=None), near], "accuracy").blend
     # A member that is clearly worse is no noise: such a blend has to win by more than what makes up for simplicity.
     assert chosen([best, near, replace(blend, weakest=(0.12, 0.01))], "accuracy") is near
@@ -188,9 +197,26 @@ def test_the_rule() -> None:
     assert chosen([first, replace(near, behind=0.03)], "accuracy") is first
 
 
-def test_an_adapted_variant_is_as_simple(study: Study) -> None:
-    plain, norm = candidate("ERM", 0.001, 0.02, 3), candidate("ERM, + norm", 0.0, None, 3, adapt="norm")
-    assert chosen([norm, plain], "accuracy") is norm
+def test_without_a_network_is_preferred_where_validation_cannot_tell(study: Study) -> None:
+    best, blend = candidate("EERM", 0.0, None, 4), candidate("with a GNN", 0.001, 0.02, 6, blend=True)
+    table = candidate("forest", 0.015, 0.02, 1, network=False)
+    both = candidate("without", 0.016, 0.02, 6, blend=True, network=False)
+    assert chosen([best, blend, table], "accuracy") is table
+    assert chosen([best, blend, table, both], "accuracy") is both
+    assert chosen([best, blend, replace(table, behind=0.021)], "accuracy") is blend
+    largest = replace(candidate("largest class", 0.015, 0.02, 0, network=False), constant=True)
+    assert chosen([best, blend, largest], "accuracy") is blend
+    networks = {one.name: one.network for one in ranked(study)}
+    assert [networks[name] for name in ("logistic", "forest", "ERM", "EERM")] == [False, False, True, True]
+
+
+def test_an_adaptation_has_to_be_ahead_by_more_than_chance(study: Study) -> None:
+    plain, norm = candidate("ERM", 0.019, 0.02, 3), candidate("ERM, + norm", 0.0, None, 3, adapt="norm")
+    both = candidate("ERM, + norm+prior", 0.0, None, 3, adapt="norm+prior")
+    assert chosen([norm, plain], "accuracy") is plain
+    assert chosen([norm, replace(plain, behind_error=0.018)], "accuracy") is norm
+    assert chosen([norm, replace(plain, behind=0.021, behind_error=0.1)], "accuracy") is norm
+    assert chosen([both, replace(norm, behind=0.01, behind_error=0.02)], "accuracy").adapt == "norm"
     found = {one.name: one for one in ranked(study)}
     assert found["ERM, + norm"].rank == found["ERM"].rank
 
@@ -206,8 +232,8 @@ def test_the_budget_keeps_room_for_it() -> None:
     assert (without.size.seeds, without.size.trials) >= (size.seeds, size.trials)
     apart = fitted_to(costs, list(costs), 100, 1e3, blended=[["forest"], ["logistic"], ["ERM", "EERM"]])
     assert apart.seconds == pytest.approx(
-        once * (apart.size.trials + apart.size.seeds) - 1.5 * apart.size.trials + 5.5 * apart.size.seeds
-    )
+        once * (apart.size.trials + apart.size.seeds) - 1.5 * apart.size.trials + 7.0 * apart.size.seeds
+    )  # and a blend of forest and logistic regression alone
     two = fitted_to(costs, list(costs), 100, 8.3, workers=2, blended=groups)
     assert two.size.seeds == 1
     assert two.seconds == pytest.approx(once / 2 + 5.0)  # one fit of the blend, which two workers cannot share

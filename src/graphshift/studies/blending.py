@@ -1,4 +1,4 @@
-"""The blend that ``recommend`` tries last: the models of a comparison that are close to the best, averaged."""
+"""The blends that ``recommend`` tries last: the models of a comparison that are close to the best, averaged."""
 
 from typing import Any
 
@@ -15,10 +15,11 @@ FAMILIES = (*((method,) for method in TABLES), NETWORKS)
 
 
 def blend_plan(study: Study) -> Plan | str:
-    """One more arm with the seeds and the left-out environments of a finished comparison; or why there is none.
+    """One more arm or two, in the places of a finished comparison; or why there is none.
 
-    It joins the best of each of :data:`FAMILIES` that is close to the best of all, or, if there is one alone, the best
-    model without a GNN and the best GNN: these err in different places. Each has the settings that tuning chose for it.
+    An arm joins the best of each of :data:`FAMILIES` that is close to the best of all, or, if there is one alone, the
+    best model without a GNN and the best GNN: these err in different places. If several of them have no GNN, another
+    arm joins these. Each has the settings that tuning chose for it.
     """
     plan, rule = study.plan, rule_of(study, "val")
     found = ranked(study, "val")
@@ -29,8 +30,15 @@ def blend_plan(study: Study) -> Plan | str:
         if table is None or network is None:
             return f"no {'model without a GNN' if table is None else 'GNN'} finished that could be blended"
         joined = [table, network]
-    members = [chosen_settings(study, one.arm, rule) for one in joined]
-    arm = Arm(f"Blend ({' with '.join(one.arm for one in joined)})", {"method": "blend", "members": members})
+    tables = [one for one in joined if plan.settings(plan.arm(one.arm))["method"] in TABLES]
+    groups = [joined, *([tables] if 1 < len(tables) < len(joined) else [])]
+    arms = [
+        Arm(
+            f"Blend ({' with '.join(one.arm for one in group)})",
+            {"method": "blend", "members": [chosen_settings(study, one.arm, rule) for one in group]},
+        )
+        for group in groups
+    ]
     dataset: Any = plan.dataset if plan.data is None else plan.data
     scored: dict[str, Any] = {
         "selections": (rule,),
@@ -38,7 +46,7 @@ def blend_plan(study: Study) -> Plan | str:
         "resample": plan.resample,
         "expect": plan.expect,
     }
-    return Plan(dataset, [arm], plan.seeds, plan.options, trials=0, leave_out=plan.leave_out, **scored)
+    return Plan(dataset, arms, plan.seeds, plan.options, trials=0, leave_out=plan.leave_out, **scored)
 
 
 def chosen_settings(study: Study, arm: str, rule: str) -> dict[str, Any]:

@@ -278,7 +278,8 @@ def fitted_to(
         workers: that share the fits.
         rules: by which settings are chosen.
         environments: training environments that can be left out in turn.
-        blended: groups of arms; room is kept for a blend of one of each, the dearest, which is run when all is done.
+        blended: groups of arms; room is kept for a blend of one of each, the dearest, which is run when all is done,
+            and for one of those of them without epochs.
         committee: whether one more arm is the mean of one model of each.
     """
 
@@ -287,19 +288,24 @@ def fitted_to(
         if committee:
             runs = size.seeds + size.leave_out * environments
             own += sum(costs[name].once(size.epochs) for name in names) * runs / workers
-        members = [[costs[name].once(size.epochs) for name in names if name in group] for group in blended]
-        members = [group for group in members if group]
+        groups = [[costs[name] for name in names if name in group] for group in blended]
+        members = [max(group, key=lambda cost: cost.once(size.epochs)) for group in groups if group]
         if len(members) < 2:
             return own
-        return own + sum(map(max, members)) * math.ceil((size.seeds + size.leave_out * environments) / workers)
+        tables = [cost for cost in members if not cost.epoch]
+        members += tables if 1 < len(tables) < len(members) else []  # a second blend, without the GNN
+        fits = math.ceil((size.seeds + size.leave_out * environments) / workers)
+        return own + sum(cost.once(size.epochs) for cost in members) * fits
 
     once, dropped = 1 if environments else 0, dict[str, str]()
     for name in (name for name in needed if name in costs and not costs[name].epoch):  # epochs can be made fewer
         if costs[name].fixed / workers > max((budget or seconds) / 2, _ALWAYS):
             dropped[name] = f"one fit takes about {duration(costs[name].fixed)}"
     kept = [name for name in costs if name in needed and name not in dropped]
-    smallest = [Size(2, 0, epochs, once), Size(1, 0, epochs, once), Size(1, 0, epochs)]
-    smallest += [Size(1, 0, fewer) for fewer in _halves(epochs)]
+    # Environments that are left out say more about other graphs than the second half of the epochs does.
+    smallest = [Size(2, 0, epochs, once), Size(1, 0, epochs, once)]
+    smallest += [Size(1, 0, fewer, once) for fewer in [*_halves(epochs)][:once]]
+    smallest += [Size(1, 0, fewer) for fewer in (epochs, *_halves(epochs))]
     size = next((one for one in smallest if total(kept, one) <= seconds), smallest[-1])
     for name in sorted((name for name in costs if name not in needed), key=lambda name: costs[name].once(epochs)):
         if total([*kept, name], size) <= seconds:

@@ -27,8 +27,7 @@ ADAPTATIONS = ("norm", "prior", "norm+prior")
 #: The order in which the simpler of two equally good candidates is preferred, in words.
 SIMPLICITY = (
     "largest class, logistic regression, random forest, boosted trees, label propagation, Correct & Smooth, ERM "
-    "without edges, ERM with the dataset's backbone, ERM with SAGE, EERM; with adaptation a model is as simple as "
-    "without, and the better of the two counts"
+    "without edges, ERM with the dataset's backbone, ERM with SAGE, EERM"
 )
 
 

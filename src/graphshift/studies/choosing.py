@@ -3,9 +3,10 @@
 Test labels are never used.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
+from typing import Any
 
 from graphshift.data.metrics import METRICS
 from graphshift.studies.candidates import SIMPLICITY, uses_edges
@@ -28,10 +29,13 @@ _BETWEEN_PLACES = 0.02
 
 #: Which candidate is recommended, in words, and why: what :func:`chosen` does.
 PREFERENCE = (
-    "A blend (the mean of several models) is recommended where it is within one standard error and two points of the "
-    "best, and none of them is more than five points (or two standard errors) behind: under shift the order on "
-    "validation is partly noise, and a mean of models that err in different places depends on it least. Elsewhere the "
-    f"simpler of two is preferred within one standard error and two points ({SIMPLICITY}), but not the largest class."
+    "Of the candidates within one standard error and two points of the best, one without a neural network is "
+    "preferred: where validation cannot tell them apart, what a network makes of neighbours has more ways to go wrong "
+    "in other graphs. Among these, and else among networks, a blend (the mean of several models) is preferred if none "
+    "of its models is more than five points (or two standard errors) behind: the order on validation is partly noise, "
+    "and a mean of models that err in different places depends on it least; and then the simpler "
+    f"({SIMPLICITY}), but not the largest class. An adaptation has to be ahead of the same model without it by more "
+    "than that: it changes predictions most where a graph differs most from validation, for better or worse."
 )
 
 #: By criterion the rule that chooses epoch and setting, and the score of a run (an attribute of a row).
@@ -76,9 +80,11 @@ class Candidate:
         behind_error: the standard error of that, over environments too; None for the best.
         rank: how simple it is; 0 for the simplest. The same with and without adaptation.
         blend: whether it is a blend.
-        weakest: of a blend how far its weakest member is behind the best, and the standard error of that.
+        weakest: of a blend how far its weakest member is behind the best that is no blend, and the standard error of
+            that.
         constant: whether it is the largest class, or the mean.
         expected: on the unlabelled target, where there is one; None if nothing can be said.
+        network: whether it is a neural network, or a blend with one.
     """
 
     name: str
@@ -94,6 +100,7 @@ class Candidate:
     weakest: tuple[float, float] = (0.0, 0.0)
     constant: bool = False
     expected: Expected | None = None
+    network: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,7 @@ class _Scores:
     arm: str
     adapt: str | None
     rank: int
-    method: str
+    settings: Mapping[str, Any]
     runs: dict[str, list[float]]
     drawn: dict[str, list[list[float]]]
 
@@ -144,8 +151,9 @@ def ranked(study: Study, criterion: str = "val", beside: Study | None = None) ->
             behind=sign * (scores[best] - scores[name]),
             behind_error=None if name == best else _behind_error(one, known[best], shared, study.plan.metric),
             rank=one.rank,
-            blend=one.method == "blend" and one.arm != COMMITTEE.name,
-            constant=one.method == "majority",
+            blend=one.settings["method"] == "blend" and one.arm != COMMITTEE.name,
+            constant=one.settings["method"] == "majority",
+            network=any("backbone" in member for member in one.settings.get("members", [one.settings])),
         )
         for name, one in known.items()
     ]
@@ -154,26 +162,36 @@ def ranked(study: Study, criterion: str = "val", beside: Study | None = None) ->
 
 
 def _weakest(study: Study, beside: Study | None, blend: Candidate, found: Sequence[Candidate]) -> tuple[float, float]:
-    """How far the weakest member of a blend is behind; each member is taken with the adaptation that suits it best."""
+    """How far the weakest member of a blend is behind; each member is taken with the adaptation that suits it best.
+
+    Behind the best that is no blend: where a blend is the best of all, its members need not be close to it.
+    """
     members = [] if beside is None else beside.plan.settings(beside.plan.arm(blend.arm))["members"]
+    least = min((one.behind for one in found if not one.blend), default=0.0)
     behind = []
     for member in members:
         own = [arm.name for arm in study.plan.arms if arm.settings.items() <= member.items()]
-        behind += sorted((one.behind, one.behind_error or 0.0) for one in found if one.arm in own)[:1]
+        behind += sorted((one.behind - least, one.behind_error or 0.0) for one in found if one.arm in own)[:1]
     return max(behind, default=(0.0, 0.0))
 
 
 def chosen(candidates: Sequence[Candidate], metric: str) -> Candidate:
-    """A blend, or the simplest, of those that are close to the best: see :data:`PREFERENCE`.
+    """One without a network, a blend, or the simplest, of those that are close to the best: see :data:`PREFERENCE`.
 
     Args:
         candidates: the best first.
         metric: by name.
     """
     close = [one for one in candidates if _is_close(one, metric)]
+    close = [one for one in close if not (one.network or (one.constant and one.behind > 0))] or close
     if blends := [one for one in close if one.blend and may_join(*one.weakest, metric)]:
-        return blends[0]
-    return min(close, key=lambda one: (one.constant and one.behind > 0, one.rank, one.behind))
+        return min(blends, key=lambda one: (_ways(one), one.behind))
+    return min(close, key=lambda one: (one.constant and one.behind > 0, one.rank, _ways(one), one.behind))
+
+
+def _ways(one: Candidate) -> int:
+    """How many adaptations a candidate uses."""
+    return 0 if one.adapt is None else 1 + one.adapt.count("+")
 
 
 def may_join(behind: float, error: float, metric: str) -> bool:
@@ -219,7 +237,7 @@ def _of_candidate(
         if scores is not None and record.environment in scores.tests:
             runs.setdefault(place, []).append(scores.tests[record.environment])
             drawn.setdefault(place, []).append(scores.resampled.get("mean", []))
-    return _Scores(arm, way, rank, study.plan.settings(study.plan.arm(arm))["method"], runs, drawn)
+    return _Scores(arm, way, rank, study.plan.settings(study.plan.arm(arm)), runs, drawn)
 
 
 def _behind_error(one: _Scores, other: _Scores, places: Sequence[str], metric: str) -> float | None:

@@ -33,14 +33,16 @@ def reason_of(found: Sequence[Candidate], best: Candidate, metric: str) -> str:
     unit = f" {about.unit}" if about.unit else ""
     if best is not found[0]:
         behind = f"{about.scale * best.behind:.{about.digits}f}{unit}"
-        if best.blend:
-            return (
-                f"{best.name}: {score} ({of}). It is {behind} below {found[0].name}, within one standard error and two "
-                "points, and a mean of several models depends less on the noise of validation"
-            )
+        why = "and simpler"
+        if found[0].network and not best.network:
+            why = "and no neural network, which has more ways to go wrong in other graphs"
+        elif best.blend:
+            why = "and a mean of several models depends less on the noise of validation"
+        elif best.arm == found[0].arm:
+            why = "and does without that adaptation"
         return (
             f"{best.name}: {score} ({of}). It is {behind} below {found[0].name}, within one standard error and two "
-            "points, and simpler"
+            f"points, {why}"
         )
     if len(found) == 1:
         return f"{best.name}: {score} ({of})"

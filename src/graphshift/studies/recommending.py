@@ -87,7 +87,7 @@ class Recommendation:
         target: what the recommended model predicts for unlabelled target environments.
         moved: what has moved between the first training graph and the largest of these.
         study: the comparison itself.
-        blend: the study of the blend of its best model without a GNN and its best GNN; None where there is none.
+        blend: the study of the blends of its best models; None where there is none.
     """
 
     answers: Mapping[str, Answer]
@@ -238,7 +238,7 @@ def recommend_on(
     further = blend_plan(study)
     if isinstance(further, Plan):
         if progress:
-            print(f"and last: {further.arms[0].name}", file=sys.stderr)
+            print(f"and last: {', '.join(arm.name for arm in further.arms)}", file=sys.stderr)
         blend = run_study(further, None if folder is None else folder / BLEND, command=command, **how_run)
     else:
         skipped["Blend"] = further
@@ -304,9 +304,10 @@ def recommendation(
         raise GraphshiftError(f"no run finished; the first failure: {study.summary.failed[0].reason}")
     answer = answers[main]
     skipped = {**skipped, **{one.what: one.reason for one in study.summary.skipped}}
-    if blend is not None and not any(one.blend for one in answer.candidates):
-        why = blend.summary.failed[0].reason if blend.summary.failed else "it has no score in every place"
-        skipped[blend.plan.arms[0].name] = why or "it failed"
+    for arm in () if blend is None else blend.plan.arms:
+        if not any(one.blend and one.arm == arm.name for one in answer.candidates):
+            why = next((one.reason for one in blend.summary.failed if one.arm == arm.name), None)
+            skipped[arm.name] = why or "it has no score in every place"
     notes = notes_on(study, answer)
     if main == "target":
         notes += doubts(next(one for one in answer.candidates if one.name == answer.name), study.plan.metric)

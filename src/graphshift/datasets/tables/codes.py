@@ -8,7 +8,8 @@ from scipy import stats
 
 _FEWEST_ROWS = 3  # that a value must have on average: with fewer there is nothing to learn about each
 _MOST_KNOTS = 4
-_SURE = 1e-4  # the test's level: a table may have many columns
+_SURE = 0.01  # the level of the tests of all columns of a table together
+_CURVE = 0.8  # a curve explains at least this share of what the values of a quantity explain
 _GAIN = 0.01  # of the labels' variance, that the values must explain beyond the curve
 
 
@@ -26,19 +27,24 @@ class Fit(NamedTuple):
     p: float
 
 
-def are_codes(values: NDArray[np.float64], labels: NDArray[Any], *, classes: bool) -> bool:
+def are_codes(values: NDArray[np.float64], labels: NDArray[Any], *, classes: bool, columns: int = 1) -> bool:
     """Whether whole numbers go with the labels as names do, not as quantities do.
 
-    A quantity has a curve: people of 41 are like those of 40 and 42. Codes have none. So numbers are codes if the mean
-    labels of the values deviate significantly from a curve, and explain at least as much beside it as the curve does.
+    A quantity has a curve: people of 41 are like those of 40 and 42. Codes have none, or one by chance: the small ones
+    may be the old shops. So numbers are codes if the mean labels of the values deviate significantly from a curve, and
+    a good part of what they explain is beside it. As names they also do less harm in another environment: a code that
+    training never had says nothing there, a number anything.
 
     Args:
         values: of the training nodes, NaN where missing.
         labels: of the same nodes: classes from 0 on, -1 where unknown; or quantities, NaN where unknown.
         classes: which of the two.
+        columns: how many columns are looked at: a table with many has some that look like codes by chance (Bonferroni).
     """
     fit = lack_of_fit(values, labels, classes=classes)
-    return fit is not None and fit.by_values - fit.by_curve > max(fit.by_curve, _GAIN) and fit.p < _SURE
+    if fit is None or fit.p >= _SURE / columns:
+        return False
+    return fit.by_values - fit.by_curve > _GAIN and fit.by_curve < _CURVE * fit.by_values
 
 
 def lack_of_fit(values: NDArray[np.float64], labels: NDArray[Any], *, classes: bool) -> Fit | None:

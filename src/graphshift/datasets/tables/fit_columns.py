@@ -119,31 +119,41 @@ def _fit_all(
         for run in runs:
             column = nodes.column(run[0], _FEATURES)
             if is_special or not is_plain(column.dtype):
-                yield _fit_one(nodes, column, rows, wishes, chosen=chosen, labels=labels)
+                yield _fit_one(nodes, column, rows, wishes, chosen=chosen, labels=labels, columns=len(names))
                 continue
             values = as_array(nodes, run, rows)
             if values.dtype.kind == "f" and np.isinf(values).any():
                 name = run[int(np.isinf(values).any(axis=1).argmax())]
                 refuse(nodes, nodes.frame[name], np.isinf(nodes.frame[name].to_numpy()) & rows)
             for one, own in zip(fit_numbers(nodes, run, values, [*map(wishes.of_number, run)]), values, strict=True):
-                yield _or_codes(one, own, wishes, labels)
+                yield _or_codes(one, own, wishes, labels, len(names))
 
 
 def _or_codes(
-    one: FittedNumber | Constant, values: NDArray[np.generic], wishes: Wishes, labels: Labels | None
+    one: FittedNumber | Constant, values: NDArray[np.generic], wishes: Wishes, labels: Labels | None, columns: int
 ) -> FittedNumber | Constant | Category:
-    """A column of numbers, or of codes if the user leaves the choice to us and its training cells behave so."""
+    """A column of numbers, or of codes if the user leaves the choice to us and its training cells behave so.
+
+    ``columns``: how many the table has.
+    """
     if labels is None or isinstance(one, Constant) or one.zero_one or one.instead is not None or one.how == "flag":
         return one
     if wishes.of_number(one.name) != "auto" or not are_codes(
-        values.astype(np.float64), labels.values, classes=labels.classes
+        values.astype(np.float64), labels.values, classes=labels.classes, columns=columns
     ):
         return one
     return fit_codes(one.name, values)
 
 
 def _fit_one(
-    nodes: Table, column: pd.Series, rows: NDArray[np.bool_], wishes: Wishes, *, chosen: bool, labels: Labels | None
+    nodes: Table,
+    column: pd.Series,
+    rows: NDArray[np.bool_],
+    wishes: Wishes,
+    *,
+    chosen: bool,
+    labels: Labels | None,
+    columns: int,
 ) -> _Fitted:
     """One column that may be words, dates or text that holds numbers; its training cells decide."""
     name, train = str(column.name), column[rows]
@@ -157,7 +167,8 @@ def _fit_one(
         return fit_numbers(nodes, [name], _dates(nodes, train, form)[None], [wishes.of_number(name)], dates=form)[0]
     if name not in wishes.categorical and (is_number(train) or digits(train)):
         values = numbers(nodes, train)
-        return _or_codes(fit_numbers(nodes, [name], values[None], [wishes.of_number(name)])[0], values, wishes, labels)
+        (number,) = fit_numbers(nodes, [name], values[None], [wishes.of_number(name)])
+        return _or_codes(number, values, wishes, labels, columns)
     if wishes.names_number(name):
         raise GraphshiftError(f"{nodes.where}: column {name!r} holds words; only numbers can be scaled or ranked.")
     if name not in wishes.categorical:

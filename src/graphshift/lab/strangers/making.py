@@ -88,7 +88,7 @@ def web_pages(random: Random) -> Stranger:
     for name, count in (("cornell", 260), ("texas", 200), ("washington", 240), ("wisconsin", 270)):
         kind = random.choice(5, count, p=(0.45, 0.2, 0.15, 0.12, 0.08))
         own = topics * random.lognormal(0, 0.5, words)
-        bag = random.random((count, words)) < 1 - np.exp(-45 * own[kind] / own[kind].sum(1, keepdims=True))
+        bag = random.random((count, words)) < 1 - np.exp(-9 * own[kind] / own[kind].sum(1, keepdims=True))
         table = pd.DataFrame(bag.astype(int), columns=[f"word{i}" for i in range(words)])
         parts.append((name, table.assign(label=kinds[kind]), edges_between(random, kind, 4, 0.15, 2.0)))
     return joined(parts, "university")
