@@ -209,3 +209,14 @@ def test_the_one_column_of_words_is_the_label_if_nothing_is_called_so(tmp_path: 
     nodes["shade"] = np.where(nodes["size"] > 0, "dark", "light")  # two columns of words: neither is taken
     table, _ = described(tmp_path, nodes.drop(columns="label"), edges)
     assert "label" not in table
+
+
+def test_what_is_empty_in_whole_environments_is_the_label(tmp_path: Path) -> None:
+    nodes, edges = world({"sea": 60, "lake": 40, "river": 30, "pond": 20})
+    nodes = nodes.rename(columns={"label": "seen"}).assign(size=nodes["size"].mask(nodes.index % 7 == 0))
+    nodes.loc[nodes["habitat"] == "pond", "seen"] = None
+    table, _ = described(tmp_path, nodes, edges)
+    assert (table["label"], table["environments"], table["unlabelled"]) == ("seen", "habitat", ["pond"])
+    assert len(loaded(table, tmp_path).target) == 1
+    nodes.loc[nodes["habitat"] == "river", "size"] = None  # two columns are empty somewhere: neither is clear
+    assert "label" not in described(tmp_path, nodes, edges)[0]

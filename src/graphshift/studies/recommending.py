@@ -304,10 +304,10 @@ def recommendation(
         raise GraphshiftError(f"no run finished; the first failure: {study.summary.failed[0].reason}")
     answer = answers[main]
     skipped = {**skipped, **{one.what: one.reason for one in study.summary.skipped}}
-    for arm in () if blend is None else blend.plan.arms:
-        if not any(one.blend and one.arm == arm.name for one in answer.candidates):
-            why = next((one.reason for one in blend.summary.failed if one.arm == arm.name), None)
-            skipped[arm.name] = why or "it has no score in every place"
+    if blend is not None:
+        failed = {one.arm: one.reason or "it failed" for one in blend.summary.failed}
+        absent = [arm.name for arm in blend.plan.arms if not any(arm.name == one.arm for one in answer.candidates)]
+        skipped |= {name: failed.get(name, "it has no score in every place") for name in absent}
     notes = notes_on(study, answer)
     if main == "target":
         notes += doubts(next(one for one in answer.candidates if one.name == answer.name), study.plan.metric)

@@ -19,7 +19,8 @@ _GRAPHS = ("graph", "graph_id", "graphid", "molecule", "id")
 _IDS = ("id", "node", "node_id", "nodeid", "name", "key", "user", "user_id", "account", "uid")
 _ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("id1", "id2"), ("head", "tail"))
 _WEIGHTS = ("weight", "w", "strength", "count")
-_LABELS = ("label", "y", "class", "target", "outcome", "category", "gender", "fraud", "churn", "topic", "subject")
+_LABELS: tuple[str, ...] = ("label", "labels", "y", "class", "target", "outcome", "category", "gender", "fraud", "churn")
+_LABELS += ("churned", "topic", "subject", "diagnosis", "disease", "sentiment", "spam", "bot", "activity", "kind")
 _ENVIRONMENTS: tuple[str, ...] = ("environment", "env", "domain", "country", "region", "site", "school", "hospital")
 _ENVIRONMENTS += ("city", "language", "university", "source", "dataset", "network", "group", "split")
 _TIMES = ("year", "time", "date", "timestamp", "step", "month", "day", "period", "created")
@@ -92,11 +93,21 @@ def guess_roles(
         named = _named(items, rest, _ENVIRONMENTS, _is_environment)
         environments = (_uncrossed(nodes, pairs[:, ~unknown], rest, named) if graph is None else None) or named
     if label is None:
-        label = _only_words(items, [name for name in rest if name not in (environments, time)])
+        others = [name for name in rest if name not in (environments, time)]
+        label = _unknown_elsewhere(items, others, environments) or _only_words(items, others)
     weights = [name for name in edges.frame.columns if name not in (source, target, graph)]
     weight = _named(edges, weights, _WEIGHTS, lambda column: is_number(column) and bool((column > 0).all()))
     roles = Roles(identity, source, target, weight, label, environments, None if environments else time, graph)
     return roles, 0 if unknown.all() else int(unknown.sum())
+
+
+def _unknown_elsewhere(nodes: Table, names: Sequence[str], environments: str | None) -> str | None:
+    """The one column that is empty in whole environments and not in the others: what is to be predicted there."""
+    if environments is None or len(names) > _TRIED:
+        return None
+    known = nodes.frame[names].notna().groupby(nodes.frame[environments]).any()
+    found = [name for name in names if known[name].any() and not known[name].all() and _varies(nodes.frame[name])]
+    return found[0] if len(found) == 1 else None
 
 
 def _only_words(nodes: Table, names: Sequence[str]) -> str | None:
