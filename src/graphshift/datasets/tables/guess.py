@@ -19,8 +19,20 @@ _GRAPHS = ("graph", "graph_id", "graphid", "molecule", "id")
 _IDS = ("id", "node", "node_id", "nodeid", "name", "key", "user", "user_id", "account", "uid")
 _ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("id1", "id2"), ("head", "tail"))
 _WEIGHTS = ("weight", "w", "strength", "count")
-_LABELS: tuple[str, ...] = ("label", "labels", "y", "class", "target", "outcome", "category", "gender", "fraud", "churn")
-_LABELS += ("churned", "topic", "subject", "diagnosis", "disease", "sentiment", "spam", "bot", "activity", "kind")
+_LABELS: tuple[str, ...] = ("label", "labels", "y", "class", "target", "outcome", "category", "gender", "fraud")
+_LABELS += (
+    "churn",
+    "churned",
+    "topic",
+    "subject",
+    "diagnosis",
+    "disease",
+    "sentiment",
+    "spam",
+    "bot",
+    "activity",
+    "kind",
+)
 _ENVIRONMENTS: tuple[str, ...] = ("environment", "env", "domain", "country", "region", "site", "school", "hospital")
 _ENVIRONMENTS += ("city", "language", "university", "source", "dataset", "network", "group", "split")
 _TIMES = ("year", "time", "date", "timestamp", "step", "month", "day", "period", "created")
