@@ -397,7 +397,7 @@ def cases(base: Path, seed: int, size: float) -> Iterator[Case]:
     yield from json_cases(base, rng, max(int(60 * size), 1))
     yield from byte_cases(base, rng, max(int(16 * size), 1))
     yield from stored.checkpoint_cases(base, rng, max(int(120 * size), 1))
-    yield from stored.held_out_cases(base, rng, max(int(60 * size), 1))
+    yield from stored.kept_cases(base, rng, max(int(40 * size), 1))
     yield from stored.partition_cases(base, rng, max(int(90 * size), 1))
     yield from stored.request_cases(base, rng, max(int(60 * size), 1), damaged)
     yield from raw.feature_cases(base, rng, max(int(30 * size), 1), damaged, uses()["my.toml"])

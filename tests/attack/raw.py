@@ -162,7 +162,7 @@ def _other_numbers(content: bytes, rng: random.Random) -> bytes:
     for _ in range(rng.choice([1, 1, 2])):
         name = rng.choice(sorted(arrays))
         array = arrays[name].copy()
-        if array.dtype.kind not in "iuf" or rng.random() < 0.2:
+        if array.dtype.kind not in "iuf" or not array.size or rng.random() < 0.2:
             others = [array[None], np.array("x"), np.array(3), np.array([1, 2, 3]), np.array([], dtype=np.int8)]
             others += [np.array([None, 1], dtype=object)]
             arrays[name] = rng.choice(others)

@@ -26,16 +26,24 @@ def checkpoint_cases(base: Path, rng: random.Random, count: int) -> Iterator[Cas
     yield from _tensor_cases(base, "begun/checkpoint.safetensors", [resume], of_interest, rng, count)
 
 
-def held_out_cases(base: Path, rng: random.Random, count: int) -> Iterator[Case]:
-    """What a model keeps of held-out nodes, for prediction sets and estimates."""
-    tables = ("nodes.csv", "edges.csv")
+def kept_cases(base: Path, rng: random.Random, count: int) -> Iterator[Case]:
+    """What a model keeps beside its weights: for sets and estimates, for answers, for adaptations."""
+
+    def predicting(*how: Any) -> Callable[[Path], Callable[[], None]]:
+        return lambda p: command("predict", p / "run", "nodes.csv", "edges.csv", "--out", p / "p.csv", *how)
+
     sets = ("--coverage", 0.8, "--smooth", 0.3)
-    works = [
-        lambda p: command("predict", p / "run", *tables, "--out", p / "p.csv", *sets, "--weights", "features"),
-        lambda p: command("predict", p / "run", *tables, "--out", p / "p.csv", *sets, "--weights", "auto"),
-        lambda p: command("estimate", p / "run", *tables, "--json", "--no-copies"),
-    ]
-    yield from _tensor_cases(base, "run/model/held_out.safetensors", works, lambda _: True, rng, count)
+    kept = {
+        "held_out": [
+            predicting(*sets, "--weights", "features"),
+            predicting(*sets, "--weights", "auto"),
+            lambda p: command("estimate", p / "run", "nodes.csv", "edges.csv", "--json", "--no-copies"),
+        ],
+        "explored": [predicting("--abstain", 0.1), predicting("--calibrate-to-graph")],
+        "source": [predicting("--adapt", "centroids"), predicting("--adapt", "neighbours")],
+    }
+    for name, works in kept.items():
+        yield from _tensor_cases(base, f"run/model/{name}.safetensors", works, lambda _: True, rng, count)
 
 
 def _tensor_cases(
@@ -70,6 +78,8 @@ def _tensor_cases(
                     del changed[name]
             elif flat.is_floating_point():
                 flat[rng.randrange(flat.numel())] = rng.choice(_FLOATS)
+            elif flat.dtype == torch.bool:
+                flat[rng.randrange(flat.numel())] ^= True
             else:
                 least, most = torch.iinfo(flat.dtype).min, torch.iinfo(flat.dtype).max
                 flat[rng.randrange(flat.numel())] = rng.choice([least, most, 60, 59, 0, 7])
