@@ -15,6 +15,7 @@ TINY = replace(
     exponent=(60, 120),
     million=60,
     million_steps=1,
+    reach=(600,),
     policy_epochs=2,
     dense=60,
     dense_steps=2,

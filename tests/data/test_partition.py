@@ -16,7 +16,7 @@ import torch
 
 import graphshift as gs
 from graphshift.data.environment import Environment
-from graphshift.data.partition.dividing import divide
+from graphshift.data.partition.dividing import _best, divide
 from graphshift.data.partition.format import ALL, digest_of
 from graphshift.data.partition.writing import check_disk
 from graphshift.graph.subgraphs import induced, neighbourhood, sampled
@@ -125,6 +125,20 @@ def test_streaming_moves_nodes_to_their_neighbours() -> None:
     assert np.bincount(place).max() <= 1031
 
 
+@pytest.mark.parametrize("parts", [1, 3, 40])
+def test_the_best_part_of_a_node_is_that_of_the_dense_table(parts: int) -> None:
+    """Of a table with a row for each node and a column for each part; ``parts`` itself is nowhere."""
+    generator = np.random.default_rng(parts)
+    row, part = np.sort(generator.integers(0, 50, 400)), generator.integers(0, parts + 1, 400).astype(np.int32)
+    room = generator.choice([-0.03, 0.0, 0.25, 0.5, 1.0], parts)  # equals are many
+    table = np.zeros((50, parts + 1))
+    np.add.at(table, (row, part), 1)
+    dense = table[:, :parts] * room
+    best, score = _best(row, part, 50, room)
+    assert np.array_equal(score, np.maximum(dense.max(axis=1), 0))
+    assert np.array_equal(best, np.where(dense.max(axis=1) > 0, dense.argmax(axis=1), parts))
+
+
 def test_auto_takes_the_streaming_partitioner_where_metis_does_not_fit() -> None:
     rowptr, col = np.array([0, 1, 2]), np.array([1, 0])
     assert divide(rowptr, col, 2, memory=10)[1] == "streaming"
@@ -135,6 +149,8 @@ def test_the_induced_subgraph_is_the_dense_one(folder: Path) -> None:
     rows = np.sort(np.random.default_rng(0).choice(200, 60, replace=False))
     found = induced(e.graph, rows)
     assert torch.equal(found.adjacency.to_torch().to_dense(), dense(e)[rows][:, rows])
+    for few in (rows[:0], np.arange(200), np.array([63, 64, 127, 128, 199])):
+        assert torch.equal(induced(e.graph, few).adjacency.to_torch().to_dense(), dense(e)[few][:, few])
     reach = torch.matrix_power(dense(e) + torch.eye(200), 2)[rows[:3]].sum(dim=0) > 0
     near = neighbourhood(e.graph, rows[:3], 2)
     assert np.array_equal(near, np.setdiff1d(np.flatnonzero(reach.numpy()), rows[:3]))

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 import graphshift as gs
+from graphshift.core import cluster as ray_cluster
 from graphshift.studies import Arm, Engine, Plan, Record, ray_workers, run_study
+from ray_cluster import cluster_of
 
 ray = pytest.importorskip("ray")
-cluster_utils = pytest.importorskip("ray.cluster_utils")
 
 PLAN = Plan(
     "planted",
@@ -29,27 +30,9 @@ PLAN = Plan(
 
 
 @pytest.fixture(scope="module")
-def patch() -> Iterator[pytest.MonkeyPatch]:
-    with pytest.MonkeyPatch.context() as found:
+def cluster() -> Iterator[Any]:
+    with cluster_of(2) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def cluster(patch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A head without processors, and two nodes with one each."""
-    # A machine may be busy: nothing is given up soon.
-    patch.setenv("RAY_worker_register_timeout_seconds", "900")
-    patch.setenv("RAY_health_check_timeout_ms", "60000")
-    small = {"object_store_memory": 80 * 2**20}
-    head = {"num_cpus": 0, "include_dashboard": False, **small}
-    try:
-        found = cluster_utils.Cluster(initialize_head=True, head_node_args=head)
-        found.nodes_of_test = [found.add_node(num_cpus=1, **small) for _ in range(2)]
-    except Exception as error:  # Ray waits half a minute for a node, and that cannot be changed
-        pytest.skip(f"Ray cannot start a cluster on this machine: {error}")
-    yield found
-    ray.shutdown()
-    found.shutdown()
 
 
 def what_counts(study: Any) -> list[dict[str, Any]]:
@@ -96,10 +79,10 @@ def test_a_fit_that_fails_is_a_record(cluster: Any) -> None:
 
 
 def test_workers_of_another_version_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    there = ray_workers._versions()()
+    there = ray_cluster._versions()()
     other = {**there, "graphshift": "0.0.1"}
     answers = itertools.chain([there], itertools.repeat(other))  # here, then each node
-    monkeypatch.setattr(ray_workers, "_versions", lambda: (lambda found: lambda: found)(next(answers)))
+    monkeypatch.setattr(ray_cluster, "_versions", lambda: (lambda found: lambda: found)(next(answers)))
     with pytest.raises(gs.GraphshiftError, match=r"other versions: graphshift is 0\.0\.1 there"):
         run_study(PLAN, engine=Engine("ray", cluster.address))
     monkeypatch.undo()

@@ -8,13 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 import graphshift as gs
 from graphshift.estimators.gnn import GNNEstimator
-from graphshift.training.batches import PartBatches
+from graphshift.training.batches import NodeBatches, PartBatches
 from graphshift.training.parallel import SharedBatches, Team
+from sharing import global_batches
 
 PROGRAM = """
 import sys
@@ -47,14 +49,31 @@ def together(count: int, *command: object) -> subprocess.CompletedProcess[str]:
 
 def test_two_processes_share_the_batches_of_an_epoch(folder: Path) -> None:
     (e,) = gs.load("partition", folder=folder).train
-    batches = PartBatches(3)  # three batches: the second process has none in the second step
-    own = [list(SharedBatches(batches, Team(rank, 2))([e], 1)) for rank in range(2)]
-    assert [len(one) for one in own] == [2, 2]
-    assert own[1][1] == []
-    rows = torch.cat([b.rows[b.mask] for one in own for batch in one for b in batch])
-    assert torch.equal(rows.sort().values, torch.arange(160))
-    with pytest.raises(gs.GraphshiftError, match="3 batches and there are 4 workers"):
-        list(SharedBatches(batches, Team(0, 4))([e], 1))
+    batches = PartBatches(1)  # of 8 parts; the third worker has two, and none is left for its third step
+    epochs = [[list(SharedBatches(batches, Team(rank, 3))([e], epoch)) for rank in range(3)] for epoch in (1, 2)]
+    rows = [[torch.cat([b.rows[b.mask] for batch in own for b in batch]) for own in workers] for workers in epochs]
+    assert [len(own) for own in epochs[0]] == [3, 3, 3]
+    assert [len(batch) for batch in epochs[0][2]].count(0) == 1
+    assert torch.equal(torch.cat(rows[0]).sort().values, torch.arange(160))
+    limits = [0, *e.stored.begin[[3, 6, 8]].tolist()]
+    for found in rows:  # a worker reads the same run of parts in every epoch
+        for worker, own in enumerate(found):
+            assert torch.equal(own.sort().values, torch.arange(*limits[worker : worker + 2]))
+    with pytest.raises(gs.GraphshiftError, match="9 workers cannot share the training graphs"):
+        list(SharedBatches(batches, Team(0, 9))([e], 1))
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_shares_of_several_graphs_hold_every_counted_node_once(each: bool) -> None:
+    graphs = gs.load("planted", nodes=60, environments=4).train
+    batches = NodeBatches(9, (3, 2), each=each)
+    shares = [(own, 4) for own in range(4)]
+    for epoch in (1, 2):
+        steps = [batches.steps(graphs, epoch, share) for share in shares]
+        assert [len(one) for one in steps] == [batches.count(graphs, share) for share in shares]
+        for number, graph in enumerate(graphs):
+            dealt = [units for own in steps for step in own for i, units in step if i == number]
+            assert np.array_equal(np.sort(np.concatenate(dealt)), graph.counted.numpy())
 
 
 def test_two_workers_take_the_steps_of_one_with_the_same_global_batch(folder: Path, tmp_path: Path) -> None:
@@ -66,15 +85,8 @@ def test_two_workers_take_the_steps_of_one_with_the_same_global_batch(folder: Pa
     arrays, history = torch.load(f"{out}.pt", weights_only=False)
     assert (history[0]["batches"], history[0]["nodes"]) == (4, 160)
 
-    batches = PartBatches(2)
-
-    def global_batches(environments, epoch):
-        steps = batches.steps(environments, epoch)
-        pieces = [batches.batch(environments, epoch, i, step) for i, step in enumerate(steps)]
-        return [pieces[i] + pieces[i + 1] for i in range(0, len(pieces), 2)]
-
     data = gs.load("partition", folder=folder)
-    one = gs.ERM(**given).fit(data, batches=global_batches)
+    one = gs.ERM(**given).fit(data, batches=global_batches(PartBatches(2), 2))
     for a, b in zip(arrays, one.arrays().values(), strict=True):
         assert torch.allclose(a, b, rtol=1e-4, atol=1e-6)
     for a, b in zip(history, one.history_, strict=True):

@@ -12,7 +12,9 @@ from typer import Argument, Option
 
 from graphshift.cli.flags import check_owners, flags, given_settings, with_settings
 from graphshift.cli.options import (
+    Address,
     DataDir,
+    EngineName,
     Force,
     Json,
     Log,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from graphshift.fitting.fit import FitRequest
 
 
+_ROOM = "as many as the cluster has room for"
 _LIMIT = "what the process may hold, as 4GB: EERM takes its low-memory mode if it has to"
 
 
@@ -47,6 +50,11 @@ def fit(
     ensemble: Annotated[
         int | None, Option(metavar="N", min=2, help="train N with consecutive seeds; their mean predicts")
     ] = None,
+    engine: EngineName = "local",
+    address: Address = None,
+    workers: Annotated[
+        int | None, Option(metavar="N", min=1, help="of --engine ray: how many share the batches", show_default=_ROOM)
+    ] = None,
     log: Log = None,
     json_: Json = False,
     **settings: Any,
@@ -58,6 +66,8 @@ def fit(
     from graphshift.fitting.ensemble import fit_ensemble, members_of
     from graphshift.fitting.fit import fit_in_folder
     from graphshift.fitting.memory import parse_size
+    from graphshift.fitting.on_ray import fit_on_ray
+    from graphshift.studies.engines import Engine
     from graphshift.training.loop import Interrupted
 
     limit = None if memory_limit is None else parse_size(memory_limit, where="--memory-limit")
@@ -73,13 +83,23 @@ def fit(
     named += [f"ensemble{ensemble}"] if ensemble else []
     name = request.options.get("name", request.dataset) if request.dataset == "own" else request.dataset
     folder = out or Path("runs") / "-".join([str(name), *(str(part) for part in named if part is not None)])
-    how: dict[str, Any] = {"force": force, "resume": resume, "memory_limit": limit, "progress": not json_}
+    how: dict[str, Any] = {"force": force, "resume": resume, "progress": not json_}
     how |= {"checkpoint_every": checkpoint_every, "log": log or ()}
+    where = Engine(engine, address)
+    idle = {"--memory-limit": memory_limit, "--ensemble": ensemble} if engine == "ray" else {"--workers": workers}
+    for flag, value in idle.items():
+        if value is not None:
+            why = "--engine ray takes none; leave it out." if engine == "ray" else "it needs --engine ray."
+            raise GraphshiftError(f"{flag} is {value}; {why}")
     try:
-        if ensemble is None:
-            result = fit_in_folder(request, folder, **how)
+        if engine == "ray":
+            result = fit_on_ray(
+                request, folder, workers=workers, address=address, threads=where.threads(workers), **how
+            )
+        elif ensemble is None:
+            result = fit_in_folder(request, folder, memory_limit=limit, **how)
         else:
-            result = fit_ensemble(request, folder, ensemble, **how)
+            result = fit_ensemble(request, folder, ensemble, memory_limit=limit, **how)
     except Interrupted as error:
         raise Interrupted(f"{error} Go on with: graphshift fit --out {folder} --resume") from None
     if not result:  # one of several workers, and not the first

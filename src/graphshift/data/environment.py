@@ -227,7 +227,7 @@ class Environment:
             large += [] if self.graph.blocks is None else [self.graph.blocks.begin]
         for tensor in (*large, self.mask, self.y, self.time, self.further_y):
             if tensor is not None:
-                digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+                digest.update(tensor.detach().cpu().contiguous().numpy().reshape(-1).view(np.uint8).data)
         return digest.hexdigest()
 
     def replace(self, **changes: Any) -> Environment:

@@ -46,7 +46,8 @@ def parts_piece(environment: Environment, parts: Sequence[int]) -> Environment:
     stored = stored_of(environment)
     chosen = sorted(parts)
     own = np.concatenate([np.arange(stored.begin[p], stored.begin[p + 1]) for p in chosen])
-    rows = np.unique(np.concatenate([own, *(stored.halo(p) for p in chosen)])) if len(chosen) else own
+    rows = np.sort(np.concatenate([own, *(stored.halo(p) for p in chosen)]))  # faster than the hashes of np.unique
+    rows = rows[np.diff(rows, prepend=-1) > 0]
     return piece(environment, rows, induced(environment.graph, rows), np.isin(rows, own, assume_unique=True))
 
 

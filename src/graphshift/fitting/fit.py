@@ -311,7 +311,7 @@ def check_folder(
                 "Give the same settings, or another --out."
             )
         result = folder / "result.json"
-        return (_read_result(result) if result.exists() else None), True
+        return (read_result(result) if result.exists() else None), True
     if occupied and not force:
         raise GraphshiftError(
             f"{folder}: exists and is not empty; nothing was changed. Resume it (--resume), replace the run in it "
@@ -320,7 +320,8 @@ def check_folder(
     return None, False
 
 
-def _read_result(path: Path) -> dict[str, Any]:
+def read_result(path: Path) -> dict[str, Any]:
+    """The record of a finished run, checked."""
     content = read_json(path)
     note = checked_note(ResultNote, content, where=str(path))
     METRICS.find(note.metric, where=f"{path}: ")

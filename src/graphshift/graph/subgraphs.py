@@ -130,11 +130,17 @@ def _among(
     graph: Graph, rows: NDArray[np.int64], at: NDArray[np.int64], row: NDArray[np.int64], col: NDArray[np.integer]
 ) -> Graph:
     """The entries whose columns are among the rows."""
-    place = np.full(graph.num_nodes, -1, dtype=np.int32 if graph.num_nodes < 2**31 else np.int64)
-    place[rows] = np.arange(len(rows))
-    column = place[col]
-    kept = column >= 0
-    return _graph(graph, len(rows), row[kept], column[kept], at[kept])
+    # A bit for each node of the whole graph: a number for each would be filled anew for every batch.
+    word, first = np.unique(rows >> 6, return_index=True)
+    bits = np.zeros((graph.num_nodes >> 6) + 1, dtype=np.uint64)
+    before = np.zeros(len(bits), dtype=np.int32 if len(rows) < 2**31 else np.int64)  # rows in words before this one
+    one = np.uint64(1) << (rows & 63).astype(np.uint64)
+    if len(rows):
+        bits[word], before[word] = np.bitwise_or.reduceat(one, first), first
+    there, bit = bits[col >> 6], np.uint64(1) << (col & 63).astype(np.uint64)
+    kept = np.flatnonzero(there & bit)
+    column = before[col[kept] >> 6] + np.bitwise_count(there[kept] & (bit[kept] - np.uint64(1)))
+    return _graph(graph, len(rows), row[kept], column, at[kept])
 
 
 def _graph(

@@ -67,7 +67,7 @@ class Engine:
         """How many fits run at the same time: as many as are asked for; on a cluster, else, as it has room for."""
         if self.name == "local":
             return 1 if workers is None else workers
-        from graphshift.studies.ray_workers import room
+        from graphshift.core.cluster import room
 
         return workers or room(self.address, threads)
 

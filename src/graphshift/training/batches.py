@@ -17,6 +17,11 @@ from graphshift.core.randomness import derive_seed
 from graphshift.data.environment import Environment
 from graphshift.data.pieces import parts_piece, sampled_piece, stored_of
 
+#: Of n workers the i-th, as (i, n). It has the i-th run of every environment's parts or nodes in all epochs, so its
+#: machine reads these alone, and what their halos need.
+Share: TypeAlias = tuple[int, int]
+ALL: Share = (0, 1)
+
 Batches: TypeAlias = Callable[[Sequence[Environment], int], Iterable[Sequence[Environment]]]
 
 
@@ -47,22 +52,32 @@ class Pieces(ABC):
     def piece(self, environment: Environment, units: NDArray[np.int64], generator: np.random.Generator) -> Environment:
         """The piece with some of the units."""
 
-    def steps(self, environments: Sequence[Environment], epoch: int) -> list[list[tuple[int, NDArray[np.int64]]]]:
+    def count(self, environments: Sequence[Environment], share: Share = ALL) -> int:
+        """How many steps an epoch has."""
+        needed = [-(-len(units) // size) for units, size in self._dealt(environments, share)]
+        return sum(needed) if self.each else max(needed)
+
+    def steps(
+        self, environments: Sequence[Environment], epoch: int, share: Share = ALL
+    ) -> list[list[tuple[int, NDArray[np.int64]]]]:
         """The units of each step of an epoch, by the environment's number."""
-        generator = np.random.default_rng(derive_seed(self.seed, 3, epoch))
-        dealt = [self.units(environment) for environment in environments]
+        generator = np.random.default_rng(derive_seed(self.seed, 3, epoch, *(() if share == ALL else share)))
+        dealt = self._dealt(environments, share)
         needed = [-(-len(units) // size) for units, size in dealt]
         pieces = [
-            [
-                (i, np.sort(part))
-                for part in np.array_split(generator.permutation(units), own if self.each else max(needed))
-            ]
-            for i, ((units, _), own) in enumerate(zip(dealt, needed, strict=True))
+            [(i, np.sort(part)) for part in np.array_split(generator.permutation(units), count)] if count else []
+            for i, (units, _) in enumerate(dealt)
+            for count in [needed[i] if self.each else max(needed)]
         ]
         groups = (
             [[one] for own in pieces for one in own] if self.each else [list(row) for row in zip(*pieces, strict=True)]
         )
         return [groups[i] for i in generator.permutation(len(groups))]
+
+    def _dealt(self, environments: Sequence[Environment], share: Share) -> list[tuple[NDArray[np.int64], int]]:
+        own, of = share
+        found = [self.units(environment) for environment in environments]
+        return [(np.array_split(units, of)[own], size) for units, size in found]
 
     def __call__(self, environments: Sequence[Environment], epoch: int) -> Iterator[Sequence[Environment]]:
         """The batches of an epoch; those in which no node counts are left out."""

@@ -1,7 +1,8 @@
 """One training on several processes: each takes a step on a batch of its own, and gradients are averaged.
 
-The processes are a group of ``torch.distributed``, which torchrun or Ray has made. Step g of an epoch takes batches
-g·W … g·W + W − 1 of the W processes. So it is the step of one process on these W batches, whose losses are averaged.
+The processes are a group of ``torch.distributed``, which torchrun or Ray has made. Each has a share of the parts, or
+of the nodes, and makes batches of it. Step g of an epoch takes batch g of every process. So it is the step of one
+process on these batches, whose losses are averaged.
 """
 
 from __future__ import annotations
@@ -72,15 +73,23 @@ class SharedBatches:
 
     def __call__(self, environments: Sequence[Environment], epoch: int) -> Iterator[Sequence[Environment]]:
         """As many as every other process has."""
-        steps = self.batches.steps(environments, epoch)
-        if len(steps) < self.own.size:
+        self.check(environments)
+        rank, size = self.own.rank, self.own.size
+        steps = self.batches.steps(environments, epoch, (rank, size))
+        for number in range(max(self._counts(environments))):
+            at = number * size + rank
+            yield self.batches.batch(environments, epoch, at, steps[number]) if number < len(steps) else []
+
+    def check(self, environments: Sequence[Environment]) -> None:
+        """Refuses a team of which one would have nothing to do."""
+        if 0 in self._counts(environments):
             raise GraphshiftError(
-                f"an epoch has {len(steps)} batches and there are {self.own.size} workers; give smaller batches, or "
-                "fewer workers."
+                f"{self.own.size} workers cannot share the training graphs: one of them would have no part, or no "
+                "node that counts. Give fewer workers, or a partition with more parts."
             )
-        for first in range(0, len(steps), self.own.size):
-            step = first + self.own.rank
-            yield self.batches.batch(environments, epoch, step, steps[step]) if step < len(steps) else []
+
+    def _counts(self, environments: Sequence[Environment]) -> list[int]:
+        return [self.batches.count(environments, (rank, self.own.size)) for rank in range(self.own.size)]
 
 
 class SharedMethod(Method):

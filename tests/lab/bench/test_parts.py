@@ -73,6 +73,21 @@ def test_exponent(bench: Bench) -> None:
     assert found["exponent-difference-60-120"].value == pytest.approx(fitted["eerm"] - fitted["erm"])
 
 
+def test_reach(bench: Bench) -> None:
+    pytest.importorskip("pyarrow")
+    found = run("reach", bench)
+    assert bars(found) == {"reach-peak-divided-600": (None, False), "reach-peak-trained-600": (None, False)}
+    (point,) = bench.outcome.data["reach"]
+    assert point["lines"] == 6000
+    trained = point["trained"]
+    assert trained["nodes"] == 600  # two parts in one batch, so the whole graph
+    assert trained["seen"] == trained["edges"]
+    assert 4_000 < trained["edges"] < 6_000  # repetitions and self-loops are out
+    assert trained["predict"] > 0
+    assert len(bench.outcome.tables) == 2
+    assert list(bench.folder.iterdir()) == []
+
+
 def test_million(bench: Bench) -> None:
     found = run("million", bench)
     assert bars(found) == {"peak-random-60": (4.5, False), "peak-random-60-low-memory": (2.5, False)}

@@ -14,8 +14,8 @@ DIVIDERS = ("auto", "metis", "streaming")
 
 _SLACK = 1.03  # how much larger than the mean a part may be
 _PASSES = 6  # over the nodes, of the streaming partitioner
-_TABLE = 2_000_000  # numbers in its table of nodes and parts
 _BLOCKS = 100  # at least so many blocks of nodes
+_TABLE, _BLOCK = 2_000_000, 1_000  # nodes of a block times parts at most, unless it has no more nodes than that
 #: What METIS holds, in bytes: measured as a rule of thumb over its coarsened graphs.
 _METIS_NODE, _METIS_ENTRY = 250, 60
 
@@ -85,7 +85,7 @@ def _streamed(rowptr: NDArray[np.integer], col: NDArray[np.integer], parts: int,
     nodes = len(rowptr) - 1
     place = np.full(nodes, parts, dtype=np.int32)  # nowhere
     most = int(np.ceil(_SLACK * nodes / parts))
-    block = int(np.clip(_TABLE // parts, 1, max(nodes // _BLOCKS, 1)))
+    block = min(max(_TABLE // parts, _BLOCK), max(nodes // _BLOCKS, 1))
     generator = np.random.default_rng(seed)
     begins = np.arange(0, nodes, block)
     for _ in range(_PASSES):
@@ -94,15 +94,41 @@ def _streamed(rowptr: NDArray[np.integer], col: NDArray[np.integer], parts: int,
             end = min(begin + block, nodes)
             row = np.repeat(np.arange(end - begin), np.diff(rowptr[begin : end + 1]))
             there = place[col[int(rowptr[begin]) : int(rowptr[end])]]
-            table = np.bincount(row * (parts + 1) + there, minlength=(end - begin) * (parts + 1))
-            score = table.reshape(-1, parts + 1)[:, :parts] * (1 - size / most)
-            best = score.argmax(axis=1)
-            best[score.max(axis=1) <= 0] = parts
-            place[begin:end] = _fitting(best, score.max(axis=1), most - size)
+            best, score = _best(row, there, end - begin, 1 - size / most)
+            place[begin:end] = _fitting(best, score, most - size)
             size += np.bincount(place[begin:end], minlength=parts)
         if int((place != before).sum()) < nodes // 1000:
             break
     return place
+
+
+def _best(
+    row: NDArray[np.int64], part: NDArray[np.int32], nodes: int, room: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Of each node the part with the highest score, the first of equals, and that score.
+
+    Args:
+        row, part: of every entry the node and the part of its neighbour; ``len(room)`` where that is nowhere.
+        nodes: how many.
+        room: the share of each part that is free.
+
+    Returns:
+        ``len(room)`` and 0 where no part has a score above 0.
+    """
+    parts = len(room)
+    best, score = np.full(nodes, parts, dtype=np.int64), np.zeros(nodes)
+    known = part < parts
+    key, count = np.unique(row[known] * parts + part[known], return_counts=True)  # only parts that are met
+    at, to = key // parts, key % parts
+    value = count * room[to]
+    at, to, value = at[value > 0], to[value > 0], value[value > 0]
+    if not len(at):
+        return best, score
+    first = np.flatnonzero(np.diff(at, prepend=-1))
+    score[at[first]] = np.maximum.reduceat(value, first)
+    highest = np.flatnonzero(value == score[at])[::-1]
+    best[at[highest]] = to[highest]  # in reverse, so that the first of equals is written last
+    return best, score
 
 
 def _fitting(wanted: NDArray[np.int64], score: NDArray[np.float64], free: NDArray[np.int64]) -> NDArray[np.int64]:

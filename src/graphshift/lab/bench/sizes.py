@@ -19,6 +19,7 @@ class Sizes:
         exponent: nodes through which the exponent is fitted.
         million: nodes of the graph whose peak memory is measured, and ``million_steps`` on it.
         batched: nodes of the graphs that are trained on in parts.
+        reach: nodes of the graphs whose tables are divided, with ten times as many lines of edges.
         policy_epochs: steps after which the policies' memory on Twitch is counted.
         dense: nodes of the graph on which a dense explorer is tried, and ``dense_steps`` before ours is timed.
         pyg: nodes of the planted graph on which PyG's GCN is timed.
@@ -37,6 +38,7 @@ class Sizes:
     million: int = 1_000_000
     million_steps: int = 20
     batched: tuple[int, ...] = (100_000, 300_000, 1_000_000)
+    reach: tuple[int, ...] = (100_000, 1_000_000, 10_000_000)
     policy_epochs: int = 200
     dense: int = 8_000
     dense_steps: int = 20
@@ -74,6 +76,7 @@ SIZES: dict[str, Sizes] = {
         million=20_000,
         million_steps=3,
         batched=(10_000, 20_000),
+        reach=(10_000, 20_000),
         policy_epochs=20,
         dense=1_000,
         dense_steps=5,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from graphshift.backbones import BACKBONES, Backbone
@@ -53,10 +54,7 @@ def community_environment(nodes: int, *, degree: int = 10, features: int = 64, s
     Communities have consecutive numbers before all nodes are renumbered at random. Labels are noisy signs of features.
     """
     generator = np.random.default_rng(0)
-    edges = nodes * degree // 2
-    first = generator.integers(0, nodes, edges)
-    inside = np.minimum(first // size * size + generator.integers(0, size, edges), nodes - 1)
-    second = np.where(generator.random(edges) < 0.1, generator.integers(0, nodes, edges), inside)
+    first, second = community_edges(generator, nodes, nodes * degree // 2, size)
     number = generator.permutation(nodes)
     low, high = np.minimum(number[first], number[second]), np.maximum(number[first], number[second])
     keys = np.unique((low * nodes + high)[low != high])
@@ -66,6 +64,15 @@ def community_environment(nodes: int, *, degree: int = 10, features: int = 64, s
     no_edges = torch.empty(2, 0, dtype=torch.int64)
     made = Environment("train", Data(x=x, edge_index=no_edges, y=y), Task("binary", 2))
     return made.replace(graph=Graph.from_keys(nodes, both, undirected=True))
+
+
+def community_edges(
+    generator: np.random.Generator, nodes: int, count: int, size: int = 1_000
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Both ends of some edges; repetitions and self-loops are among them."""
+    first = generator.integers(0, nodes, count)
+    inside = np.minimum(first // size * size + generator.integers(0, size, count), nodes - 1)
+    return first, np.where(generator.random(count) < 0.1, generator.integers(0, nodes, count), inside)
 
 
 def new_backbone(environment: Environment, name: str = "gcn") -> Backbone:

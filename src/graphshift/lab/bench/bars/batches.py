@@ -39,7 +39,7 @@ def run(bench: Bench) -> None:
         with bench.stage(f"dividing {nodes:,} nodes"):
             (divided,) = bench.time_once(lambda: _write(nodes, folder))  # noqa: B023 (called at once)
         with bench.stage(f"an epoch on {nodes:,} nodes"):
-            how = {"partition": str(folder), "parts": _IN_BATCH, "threads": bench.threads}
+            how = {"partition": str(folder), "parts": _IN_BATCH, "threads": bench.threads, "epochs": 2}
             full, parts = (run_child({**how, "batched": one}, bench.threads) for one in (False, True))
             point = {"nodes": nodes, "edges": parts["edges"], "full": full, "batched": parts}
             points.append(point)
