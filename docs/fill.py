@@ -10,7 +10,7 @@ its tables, counted from 1:
     <!-- begin results/fig2/short.md#2-5 -->
     <!-- end -->
 
-Figures that a page shows from images/reproduction/ are copied there from results/.
+Figures that a page shows from images/reproduction/ are copied there from results/, and so is the leaderboard's page.
 """
 
 from __future__ import annotations
@@ -57,6 +57,9 @@ def filled(text: str) -> str:
 
 def main() -> None:
     """Fills all pages."""
+    board = ROOT / "results/leaderboard/board.html"
+    if board.exists():
+        shutil.copyfile(board, ROOT / "docs/board.html")
     for page in PAGES:
         text = filled(page.read_text(encoding="utf-8"))
         page.write_text(text, encoding="utf-8")

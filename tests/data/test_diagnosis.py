@@ -51,3 +51,21 @@ def test_test_labels_are_not_looked_at() -> None:
     train = environment("a", [0, 1, 2], same=0.8)
     swapped = environment("c", [1, 2, 0], same=0.8, seed=2)
     assert remarks(gs.ShiftDataset("d", [train], [], [swapped])) == []
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_that_two_graphs_have_in_common_are_noticed(sparse: bool) -> None:
+    """As in the WebKB files that PyG downloads: one university has the other's features."""
+    cornell = environment("Cornell", [0, 1, 2], same=0.8, sparse=sparse)
+    other = environment("other", [0, 1, 2], same=0.8, sparse=sparse, seed=1)
+    texas = cornell.replace(name="Texas", graph=other.graph)
+    (found,) = remarks(gs.ShiftDataset("d", [cornell], [texas]))
+    assert found.startswith("'Cornell' and 'Texas' have the same features and other edges")
+    assert remarks(gs.ShiftDataset("d", [cornell], [cornell.replace(name="val")])) == []  # one graph, other nodes
+    assert remarks(gs.ShiftDataset("d", [cornell], [other])) == []
+
+
+@pytest.mark.parametrize("name", ["planted", "planted-structure", "planted-motif", "cbas"])
+def test_data_that_are_made_are_no_copies(name: str) -> None:
+    assert not [said for said in remarks(gs.load(name)) if "same features" in said]

@@ -22,7 +22,7 @@ def test_the_catalogue_is_whole() -> None:
     for name, entry in DATASETS.items():
         assert entry.name == name
         assert bool(entry.sources) == ("data_dir" in entry.options)
-        assert entry.shift in ("planted", "artificial", "cross-domain", "temporal") or not entry.summary
+        assert entry.shift in ("planted", "artificial", "cross-domain", "temporal", "structural") or not entry.summary
     with pytest.raises(GraphshiftError, match=r"dataset is 'twich'; expected one of arxiv, .* Did you mean 'twitch'"):
         DATASETS.find("twich")
 

@@ -12,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from graphshift.lab.leaderboard.board import board
+from graphshift.lab.leaderboard.coverage import coverage
+from graphshift.lab.leaderboard.page import board_page
+from graphshift.lab.paper import EXPERIMENTS
 from graphshift.report.page import Section, Table, Text, page
 from graphshift.report.study_report import write_report
 from graphshift.report.study_tables import StudyTable
@@ -130,3 +134,83 @@ def test_it_prints(report: Path, tmp_path: Path) -> None:
     sizes = re.findall(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", content)
     assert 6 <= len(sizes) <= 16  # what is folded on a screen is on paper
     assert {(round(float(w)), round(float(h))) for w, h in sizes} <= {(595, 842), (594, 842), (596, 842), (595, 841)}
+
+
+#: Filters by the second column, searches, sorts by the third up and down; what is in sight after each.
+HANDLE = """
+addEventListener("load", () => {
+  const found = {};
+  const table = document.querySelector("table[data-filters]"), form = document.querySelector("form.filters");
+  const seen = () => [...table.tBodies[0].rows].filter(row => !row.hidden).map(row => row.cells[0].textContent);
+  const list = form.querySelector("select"), search = form.querySelector("input");
+  const change = (one, value) => {
+    one.value = value;
+    one.dispatchEvent(new Event(one === search ? "input" : "change"));
+  };
+  found.options = [...list.options].map(option => option.textContent);
+  change(list, "one");
+  found.filtered = [seen(), form.querySelector("output").value];
+  change(search, "B 5");
+  found.searched = seen();
+  change(search, ""), change(list, "");
+  const button = table.tHead.rows[0].cells[2].querySelector("button");
+  button.click();
+  found.down = [seen(), table.tHead.rows[0].cells[2].getAttribute("aria-sort")];
+  button.click();
+  found.up = [seen(), table.tHead.rows[0].cells[2].getAttribute("aria-sort")];
+  table.tHead.rows[0].cells[0].querySelector("button").click();
+  found.names = seen();
+  document.body.innerHTML = "";
+  document.body.append(Object.assign(document.createElement("pre"), {textContent: JSON.stringify(found)}));
+});
+"""
+
+
+def filtered_page() -> str:
+    rows = [["b", "one", "5.1 ± 0.2"], ["c", "two", "–"], ["a", "one", "10.0"], ["d", "one", "-3.0 [-4.0, -1.0]"]]
+    return page("T", [Section("S", [Table(StudyTable("t", ["name", "kind", "score"], rows), filters=[1])])])
+
+
+def test_a_table_is_filtered_searched_and_sorted(tmp_path: Path) -> None:
+    file = tmp_path / "table.html"
+    file.write_text(filtered_page().replace("</body>", f"<script>{HANDLE}</script></body>"), encoding="utf-8")
+    answer, console = browse(tmp_path, "--dump-dom", file.as_uri())
+    assert console == ""
+    (text,) = re.findall(r"<pre>(.*)</pre>", answer)
+    found = json.loads(html.unescape(text))
+    assert found["options"] == ["all", "one", "two"]
+    assert found["filtered"] == [["b", "a", "d"], "3 of 4 lines"]
+    assert found["searched"] == ["b"]
+    assert found["down"] == [["a", "b", "d", "c"], "descending"]  # what has no number stands last
+    assert found["up"] == [["d", "b", "a", "c"], "ascending"]
+    assert found["names"] == ["a", "b", "c", "d"]
+
+
+def test_without_scripts_it_is_a_plain_table(tmp_path: Path) -> None:
+    """A frame that may run no script: every line is in sight, and nothing offers what would not work."""
+    frame = f'<iframe sandbox="allow-same-origin" srcdoc="{html.escape(filtered_page())}"></iframe>'
+    look = """addEventListener("load", () => {
+      const inside = document.querySelector("iframe").contentDocument;
+      const rows = [...inside.querySelectorAll("tbody tr")].map(row => row.getBoundingClientRect().height > 0);
+      const text = JSON.stringify([rows, inside.querySelectorAll("form, button").length]);
+      document.body.innerHTML = "";
+      document.body.append(Object.assign(document.createElement("pre"), {textContent: text}));
+    });"""
+    file = tmp_path / "plain.html"
+    file.write_text(f'<!DOCTYPE html><meta charset="utf-8"><body>{frame}<script>{look}</script>', encoding="utf-8")
+    (text,) = re.findall(r"<pre>(.*)</pre>", browse(tmp_path, "--dump-dom", file.as_uri())[0])
+    assert json.loads(html.unescape(text)) == [[True] * 4, 0]
+
+
+def test_the_leaderboard_fits_phones(tmp_path: Path) -> None:
+    """The committed lines of some experiments, on screens of every size."""
+    experiments = [EXPERIMENTS[name] for name in ("structure", "twitch-gcn", "cbas-concept")]
+    folder = Path(__file__).resolve().parents[2] / "results"
+    lines = board(folder, experiments)
+    content = board_page(lines, coverage(folder, experiments, ["erm", "eerm", "tar"], lines))
+    screens, console = measured(tmp_path, content)
+    assert console == ""
+    for screen in screens:
+        assert screen["width"] <= screen["screen"]
+        assert screen["first"] == pytest.approx([0] * len(screen["first"]), abs=1)  # the method stays in sight
+    assert screens[0]["wide"] > 0

@@ -15,6 +15,12 @@ def reproduce(
     settings: Annotated[
         str | None, Option(metavar="NAMES", help="some of those that `list` shows", show_default="all")
     ] = None,
+    methods: Annotated[
+        str | None, Option(metavar="NAMES", help="of the leaderboard: methods, your own too", show_default="all")
+    ] = None,
+    experiments: Annotated[
+        str | None, Option(metavar="NAMES", help="of the leaderboard: experiments", show_default="all")
+    ] = None,
     quick: Annotated[bool, Option("--quick", help="small: a test that it runs; ignore its numbers")] = False,
     seeds: Annotated[int | None, Option(metavar="N", min=1, help="training seeds of each arm")] = None,
     data_seeds: Annotated[int | None, Option(metavar="N", min=1, help="draws of generated data")] = None,
@@ -45,5 +51,5 @@ def reproduce(
         return
     size: dict[str, Any] = {"settings": settings, "seeds": seeds, "data_seeds": data_seeds, "trials": trials}
     how: dict[str, Any] = {"workers": workers, "threads": threads_per_worker, "data_dir": data_dir, "force": force}
-    how["engine"] = Engine(engine, address)
+    how |= {"engine": Engine(engine, address), "methods": methods, "experiments": experiments}
     run_items(item, Request(out, quick=quick, show=show, retry_failed=retry_failed, **size, **how))

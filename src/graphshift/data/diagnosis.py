@@ -29,7 +29,8 @@ def remarks(data: ShiftDataset, scored: Sequence[Environment] | None = None) -> 
     """
     if not data.task.is_classification:
         return []
-    return [*_about_edges(data.train), *_about_classes(data, data.val if scored is None else scored)]
+    about = [*_about_edges(data.train), *_about_classes(data, data.val if scored is None else scored)]
+    return [*about, *_about_copies(data.environments)]
 
 
 def homophily(environments: Sequence[Environment]) -> tuple[float, float] | None:
@@ -58,6 +59,32 @@ def _about_edges(environments: Sequence[Environment]) -> list[str]:
         "GNN that averages over neighbours, such as GCN, loses what the node's own columns say; SAGE keeps them apart, "
         "and models without edges ignore neighbours."
     ]
+
+
+def _about_copies(environments: Sequence[Environment]) -> list[str]:
+    """Environments with the features of another whose edges are others: a file that is there twice, as in WebKB."""
+    found: list[str] = []
+    known: list[tuple[tuple[int, int, float], Environment]] = []
+    for environment in environments:
+        x, keys = environment.x, environment.graph.keys
+        value = x.value if isinstance(x, Sparse) else x
+        key = environment.num_nodes, environment.num_features, float(value.double().sum())
+        alike = [other for own, other in known if own == key and not torch.equal(other.graph.keys, keys)]
+        twin = next((other for other in alike if _same(x, other.x)), None)
+        if twin is not None and (isinstance(x, Sparse) or bool((x != x[:1]).any())):  # one value for all is no file
+            found.append(
+                f"{twin.name!r} and {environment.name!r} have the same features and other edges: check that one file "
+                "was not taken for both."
+            )
+        known.append((key, environment))
+    return found
+
+
+def _same(one: Tensor | Sparse, other: Tensor | Sparse) -> bool:
+    if isinstance(one, Sparse) and isinstance(other, Sparse):
+        same = torch.equal(one.pattern.rowptr, other.pattern.rowptr) and torch.equal(one.pattern.col, other.pattern.col)
+        return same and torch.equal(one.value, other.value)
+    return isinstance(one, Tensor) and isinstance(other, Tensor) and torch.equal(one, other)
 
 
 def _about_classes(data: ShiftDataset, scored: Sequence[Environment]) -> list[str]:

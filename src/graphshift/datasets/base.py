@@ -26,7 +26,8 @@ class Entry:
         name: as in ``graphshift.load``.
         loader: the function that makes the dataset; its parameters are the dataset's options.
         summary: one line. Without it the dataset is not listed.
-        shift: what kind: ``"planted"``, ``"artificial"``, ``"cross-domain"`` or ``"temporal"``.
+        shift: what kind: ``"planted"``, ``"artificial"``, ``"cross-domain"``, ``"temporal"`` or
+            ``"structural"``.
         origin: where the data come from.
         sources: its raw files. Default: none, as of built-in data.
         figure: the figure that shows it best, a name from :data:`graphshift.report.data_figures.FIGURES`.

@@ -52,6 +52,7 @@ class Table:
     best: Sequence[int] = ()  #: the rows to set off, by number
     aside: Sequence[int] = ()  #: the rows that are there for reference, by number
     words: bool = False  #: no column is one of numbers, even if some of its cells begin with one
+    filters: Sequence[int] = ()  #: the columns, by number, to filter by; such a table can be sorted, too (with scripts)
 
 
 @dataclass(frozen=True)
@@ -90,13 +91,14 @@ def page(title: str, sections: Sequence[Section], *, lead: Sequence[Block] = (),
     named = [(section, writer.name(section.title)) for section in sections]
     body = "\n".join(writer.section(section, 2, name) for section, name in named)
     contents = "".join(f'<li><a href="#{name}">{writer.text(section.title)}</a></li>' for section, name in named)
-    css = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    css, js = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.css", "table.js"))
+    script = f"<script>\n{js}</script>\n" if writer.filtered else ""
     head = '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
     head += '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
     head += f"<title>{escape(title)}</title>\n<style>\n{css}</style>\n</head>\n"
     header = f"<header>\n<h1>{writer.text(title)}</h1>\n{opening}\n</header>"
     navigation = f'<nav aria-label="Contents"><ul>{contents}</ul></nav>'
-    return f"{head}<body>\n{header}\n{navigation}\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+    return f"{head}<body>\n{header}\n{navigation}\n<main>\n{body}\n</main>\n{script}</body>\n</html>\n"
 
 
 _TAGS = {"warning": ('<strong class="warning">', "</strong>"), "strong": ("<b>", "</b>"), "code": ("<code>", "</code>")}
@@ -114,6 +116,7 @@ class _Writer:
     warnings: tuple[str, ...]
     names: set[str] = field(default_factory=set)
     figures: int = 0
+    filtered: bool = False  # whether a table can be filtered
 
     def name(self, title: str) -> str:
         """An id made of a title; the second of the same name gets a number."""
@@ -193,10 +196,12 @@ class _Writer:
             cells = "".join(f'<td class="{kind}">{self.text(cell)}</td>' for kind, cell in both)
             lines.append(f'<tr{look}><th scope="row">{self.text(row[0])}</th>{cells}</tr>\n')
         note = f'\n<p class="note">{self.text(table.note)}</p>' if table.note else ""
+        filters = f' data-filters="{" ".join(map(str, block.filters))}"' if block.filters else ""
+        self.filtered |= bool(filters)
         # Who has no mouse scrolls a wide table with the arrow keys: it takes the focus.
         return (
             f'<div class="table"><div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}">\n'
-            f"<table>\n<caption><span>{self.text(table.title)}</span></caption>\n<thead><tr>{heads}</tr></thead>\n"
+            f"<table{filters}>\n<caption><span>{self.text(table.title)}</span></caption>\n<thead><tr>{heads}</tr></thead>\n"
             f"<tbody>\n{''.join(lines)}</tbody>\n</table></div>{note}</div>"
         )
 

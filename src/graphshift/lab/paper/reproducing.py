@@ -139,16 +139,25 @@ def run_experiment(
 def finished(experiment: Experiment, setting: str, folder: Path) -> Finished | None:
     """What an earlier run left; None where there is none, or where it did not come to its end."""
     place = folder / experiment.name / setting
+    read = read_study(place)
+    if read is None:
+        return None
+    summary, by_rule, records = read
+    return Finished(experiment, setting, summary, by_rule, _remarks(experiment, setting, place), _tried(records, place))
+
+
+def read_study(place: Path) -> tuple[Summary, dict[str, list[Row]], list[Record]] | None:
+    """A study's summary, its final runs by rule, and all its records; None where it did not come to its end."""
     if not (place / "summary.json").is_file():
         return None
     summary = Summary.from_json(read_json(place / "summary.json"), where=f"{place / 'summary.json'}: ")
-    records = Ledger(Record, place / "results.jsonl").records.values()
+    records = list(Ledger(Record, place / "results.jsonl").records.values())
     by_rule = {}
     for rule in (entry.rule for entry in summary.selections):
         chosen = {arm.arm: arm.chosen or {} for arm in summary.arms if arm.selection == rule}
         # The ledger also has runs of what tuning chose before failed trials were run again: no part of the study.
         by_rule[rule] = rows_of([r for r in records if r.kind == "run" and r.tuned == chosen.get(r.arm)], rule)
-    return Finished(experiment, setting, summary, by_rule, _remarks(experiment, setting, place), _tried(records, place))
+    return summary, by_rule, records
 
 
 def _tried(records: Iterable[Record], place: Path) -> dict[str, Tried]:

@@ -73,12 +73,12 @@ def plan_of(experiment: Experiment, setting: str, size: Size, data_dir: Path | N
             f"{experiment.name}: setting is {setting!r}; expected one of {', '.join(experiment.settings)}."
         )
     arms, options, trials = _MAKERS[setting](experiment)
-    arms = [_searching(arm, experiment.searched) for arm in arms]
+    arms = [searching(arm, experiment.searched) for arm in arms]
     more = dict(_MORE.get(setting, {}))
     if setting in ("methods", "wide"):
         more["ensemble"] = experiment.ensemble
     if size.epochs is not None:
-        arms = [_shortened(arm, size.epochs) for arm in arms]
+        arms = [shortened(arm, size.epochs) for arm in arms]
     trials = trials if size.trials is None or trials == 0 else size.trials
     data_seeds = experiment.data_seeds
     if data_seeds is not None and size.data_seeds is not None:
@@ -144,7 +144,7 @@ def _methods(experiment: Experiment) -> _Made:
     Three views everywhere: ten, as on Cora in the paper, cost three times as much.
     """
     common = {**experiment.common, "views": 3}
-    arms = crossed_arms(COMPARED, [experiment.backbone], _METHOD_EXPLORERS, common=common)
+    arms = crossed_arms(COMPARED, [experiment.backbone], METHOD_EXPLORERS, common=common)
     if experiment.other_backbone is not None:
         arms += crossed_arms(["erm", "eerm"], [experiment.other_backbone], ["random", "gradient"], common=common)
         arms += crossed_arms(["erm"], ["mlp"], [], common=experiment.common)
@@ -281,7 +281,7 @@ _MOTIF_GRAPHS = 200
 COMPARED = ("erm", "eerm", "irm", "vrex", "groupdro", "mixup", "coral", "dann", "srgnn")
 #: Beside it: what every one of them has to beat.
 _WITHOUT_GNN = ("majority", "logistic", "forest", "boosting", "label-propagation", "correct-smooth")
-_METHOD_EXPLORERS = ("random", "gradient", "features")
+METHOD_EXPLORERS = ("random", "gradient", "features")
 #: All explorers, in the order of the committed tables.
 _ALL_EXPLORERS = ("reinforce", "random", "gradient", "features", "mixed", "drop-edge", "add-edge")
 
@@ -333,14 +333,14 @@ _MAKERS: dict[str, Callable[[Experiment], _Made]] = {
 }
 
 
-def _searching(arm: Arm, more: Mapping[str, tuple[Any, ...]]) -> Arm:
+def searching(arm: Arm, more: Mapping[str, tuple[Any, ...]]) -> Arm:
     """The arm with further values in its search, where it tunes those settings."""
     own = {name: tuple(values) for name, values in (arm.space or {}).items()}
     wider = own | {name: tuple(sorted({*own[name], *values})) for name, values in more.items() if name in own}
     return arm if wider == own else Arm(arm.name, arm.settings, wider, arm.baseline)
 
 
-def _shortened(arm: Arm, epochs: int) -> Arm:
+def shortened(arm: Arm, epochs: int) -> Arm:
     """The arm with so many epochs, if it has any."""
     if not has_setting("epochs", arm.settings):
         return arm

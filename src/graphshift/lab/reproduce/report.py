@@ -10,14 +10,18 @@ from typing import Any
 from graphshift.core.storage import write_text
 from graphshift.datasets import load
 from graphshift.datasets.statistics import dataset_statistics
+from graphshift.estimators.base import METHODS
 from graphshift.lab.choosing.tables import choosing_tables
 from graphshift.lab.estimate.figure import draw_estimate
 from graphshift.lab.estimate.tables import estimate_tables
+from graphshift.lab.leaderboard.board import board
+from graphshift.lab.leaderboard.coverage import coverage
+from graphshift.lab.leaderboard.page import board_page, board_tables
 from graphshift.lab.leaderboard.tables import dataset_tables, leaderboard_tables, rule_tables
-from graphshift.lab.paper import Item
+from graphshift.lab.paper import Experiment, Item
 from graphshift.lab.paper.exploring import Explored
 from graphshift.lab.paper.figures import draw_exploring
-from graphshift.lab.paper.reproducing import Finished, quiet
+from graphshift.lab.paper.reproducing import Finished, finished, quiet
 from graphshift.lab.paper.tables import exploring_table, item_tables, long_table, rates_table
 from graphshift.lab.paper.trials import trial_tables
 from graphshift.lab.reproduce.figures import draw_item
@@ -70,6 +74,21 @@ def write_item(item: Item, studies: Sequence[Finished], folder: Path) -> list[St
     figures = draw_item(item, studies, place)
     write_text(place / "report.html", item_page(item, studies, short, full, figures, findings))
     return short
+
+
+def write_leaderboard(item: Item, experiments: Sequence[Experiment], folder: Path) -> list[StudyTable]:
+    """Writes the page with all lines, its short tables, and the tables of the earlier studies that are there."""
+    lines = board(folder, experiments)
+    if not lines:
+        return []
+    with_methods = [e for e in experiments if "methods" in e.settings]
+    studies = [found for e in with_methods if (found := finished(e, "methods", folder)) is not None]
+    earlier = write_item(item, studies, folder) if studies else []
+    cells = coverage(folder, experiments, list(METHODS), lines)
+    tables = board_tables(lines, cells)
+    _write(tables, folder / item.name, name="board")
+    write_text(folder / item.name / "board.html", board_page(lines, cells))
+    return [*earlier, *tables]
 
 
 def write_exploring(item: Item, records: Sequence[Explored], folder: Path) -> list[StudyTable]:

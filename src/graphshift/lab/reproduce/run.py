@@ -18,6 +18,7 @@ from graphshift.lab.choosing.running import run_choosing, shown_choosing
 from graphshift.lab.estimate.cases import cases as estimate_cases
 from graphshift.lab.estimate.running import run_estimate, shown_estimate
 from graphshift.lab.estimate.running import wanted as estimate_wanted
+from graphshift.lab.leaderboard.running import run_leaderboard, wanted_experiments, wanted_methods
 from graphshift.lab.paper import EXPERIMENTS, ITEMS, SETTINGS, Item, Size, find
 from graphshift.lab.paper import exploring as explorers
 from graphshift.lab.paper.reproducing import absent, finished, run_experiment, settings_of
@@ -50,6 +51,7 @@ class Request:
         quick: small, in a folder ``quick`` of its own.
         show: run nothing, show what the folder has.
         data_dir: where the raw files of datasets are.
+        methods, experiments: of the leaderboard; names with commas between; None for all.
         workers, threads, engine, retry_failed, force: what :func:`graphshift.studies.run_study` takes.
     """
 
@@ -61,6 +63,8 @@ class Request:
     quick: bool = False
     show: bool = False
     data_dir: Path | None = None
+    methods: str | None = None
+    experiments: str | None = None
     workers: int | None = 1
     threads: int | None = None
     engine: Engine = LOCAL
@@ -101,6 +105,8 @@ def run_items(name: str, request: Request) -> None:
     """
     chosen = request.chosen
     wanted = list(ITEMS.values()) if name == "all" else [find(name)]
+    if (request.methods or request.experiments) and name != "leaderboard":
+        raise GraphshiftError(f"--methods and --experiments choose cells of the leaderboard; {name} has none.")
     if not sum(len(_run(item, request, chosen)) for item in wanted):
         raise GraphshiftError(f"{name}: nothing of it can be shown here; see the notes above.")
 
@@ -136,6 +142,8 @@ def _run(item: Item, request: Request, chosen: list[str] | None) -> list[StudyTa
         tables = _choosing(item, request)
     elif item.name == "strangers":
         tables = _strangers(item, request)
+    elif item.name == "leaderboard" and chosen is None:
+        tables = _leaderboard(item, request)
     elif not item.experiments:
         tables = report.write_toy(item, request.folder, quick=request.quick)
     else:
@@ -198,6 +206,24 @@ def _studies(item: Item, request: Request, chosen: list[str] | None) -> list[Stu
     if studies and item.claim:
         print(f"The paper: {item.claim}")
     return report.write_item(item, studies, request.folder) if studies else []
+
+
+def _leaderboard(item: Item, request: Request) -> list[StudyTable]:
+    known = [EXPERIMENTS[name] for name in item.experiments]
+    experiments = wanted_experiments(request.experiments, known)
+    methods = wanted_methods(request.methods)
+    if not request.show:
+        missing = _missing(item, (experiment.dataset for experiment in experiments), request)
+        there = [experiment for experiment in experiments if experiment.dataset not in missing]
+        how: dict[str, Any] = {name: getattr(request, name) for name in _STUDY}
+        with _resumable():
+            how |= {"command": _command(), "said": lambda text: print(text, file=sys.stderr)}
+            run_leaderboard(request.folder, there, methods, request.size, **how)
+    return report.write_leaderboard(item, known, request.folder)
+
+
+#: Of a request what studies take.
+_STUDY = ("data_dir", "workers", "threads", "engine", "force", "retry_failed")
 
 
 def _exploring(item: Item, request: Request) -> list[StudyTable]:
