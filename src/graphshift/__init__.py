@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.datasets.own import from_networkx, from_pyg, from_tables
     from graphshift.datasets.partitions import partition, partition_tables
     from graphshift.datasets.shared_words import shared_words
+    from graphshift.datasets.steady_columns import steady_columns
     from graphshift.estimators import Ensemble, Estimator
     from graphshift.estimators.export import export_model
     from graphshift.estimators.loading import load_model
@@ -71,6 +72,7 @@ _HOMES = {
     "datasets.node_split": ("split_by",),
     "datasets.own": ("from_networkx", "from_pyg", "from_tables"),
     "datasets.shared_words": ("shared_words",),
+    "datasets.steady_columns": ("steady_columns",),
     "datasets.partitions": ("partition", "partition_tables"),
     "estimators": ("Ensemble", "Estimator"),
     "estimators.export": ("export_model",),

@@ -121,6 +121,7 @@ def test_every_setting_has_an_option(graphshift: Any, tmp_path: Path) -> None:
         "inner-steps": 2,
         "beta": 7.0,
         "beta-end": 8.0,
+        "anchor": 0.25,
         "explorer-lr": 0.9,
         "explorer-optimizer": "sgd",
         "explorer-weight-decay": 0.11,

@@ -20,7 +20,14 @@ from graphshift.backbones.batchnorm import own_statistics
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
-from graphshift.estimators.adaptation import Calibration, calibrated_to, estimated_prior, parts_of, reweighted
+from graphshift.estimators.adaptation import (
+    ADAPTATIONS,
+    Calibration,
+    calibrated_to,
+    estimated_prior,
+    parts_of,
+    reweighted,
+)
 from graphshift.estimators.loading import load_model
 from small import OwnModule, environments, identical
 
@@ -270,9 +277,7 @@ def test_batch_norms_of_a_module_of_ones_own_are_adapted_with_the_prior() -> Non
 
 @pytest.mark.parametrize("wrong", ["", "mean", "norm+", "norm+norm", "prior,norm"])
 def test_other_names_are_refused(wrong: str, model: gs.Estimator) -> None:
-    with pytest.raises(
-        GraphshiftError, match=r"adapt is .*expected norm, prior, tent, hops, centroids, neighbours, or norm\+prior"
-    ):
+    with pytest.raises(GraphshiftError, match=rf"adapt is .*expected {', '.join(ADAPTATIONS)}, or norm\+prior"):
         model.predict(shifted(10, OLD.tolist(), 0, "some"), adapt=wrong)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Adapt = Annotated[
     str | None,
     Option(
-        metavar="norm|prior|norm+prior|tent|hops|centroids|neighbours",
+        metavar="norm|prior|norm+prior|tent|hops|centroids|neighbours|gtrans|beliefs",
         help="adapt the model to each graph without its labels",
     ),
 ]

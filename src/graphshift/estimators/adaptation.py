@@ -18,12 +18,15 @@ ADAPTATIONS: dict[str, str] = {
     "tent": "scale and shift of batch normalisation tuned to lower the entropy of predictions (Wang et al., 2021)",
     "hops": "how much each hop of GPRGNN counts, tuned to draw predicted classes apart (Matcha, Bao et al., 2025)",
     "centroids": "hidden states smoothed over edges, classified by the nearest mean of a training class",
+    "gtrans": "the graph's features and edges edited to lower a contrastive loss (GTrans, Jin et al., 2023)",
+    "beliefs": "for models without edges: neighbours' predictions, by how often the graph's edges join classes",
     "neighbours": "edges weighted so that classes meet as often as in training (TSA, Hsu et al., 2025)",
 }
 #: Those that tune weights (``estimators.tuning``), and those that need what the model keeps of its training graphs
-#: (``estimators.source``). Each stands alone.
-TUNING, LEARNED = ("tent", "hops"), ("centroids", "neighbours")
-ALONE = (*TUNING, *LEARNED)
+#: (``estimators.source``), the one that edits the graph (``estimators.gtrans``), and the one for models that do not
+#: look at edges (``estimators.beliefs``). Each stands alone.
+TUNING, LEARNED, EDITING, WITHOUT_EDGES = ("tent", "hops"), ("centroids", "neighbours"), ("gtrans",), ("beliefs",)
+ALONE = (*TUNING, *LEARNED, *EDITING, *WITHOUT_EDGES)
 
 _STEPS, _CLOSE = 2_000, 1e-7  # of expectation maximisation
 # A quarter to two. Flatter still, all nodes lean to the classes that are rare in training, and so do estimates.

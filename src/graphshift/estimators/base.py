@@ -22,8 +22,9 @@ from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment, as_environments
 from graphshift.data.remarks import label_remarks, mention
 from graphshift.data.tasks import Task
-from graphshift.estimators.adaptation import ALONE, Calibration, parts_of
+from graphshift.estimators.adaptation import ALONE, WITHOUT_EDGES, Calibration, parts_of
 from graphshift.estimators.asked import Asked, fitting_defaults, named_target, roles_of, shared_rule
+from graphshift.estimators.beliefs import believed, rehearsed, unfit
 from graphshift.estimators.checking import checked
 from graphshift.estimators.learning import class_shares, learn_from
 from graphshift.estimators.predictor import Graphs, Predictor
@@ -63,6 +64,7 @@ class _Fitted:
     also_: dict[str, Choice]
     prior_: Tensor
     calibrations_: dict[str, Calibration]
+    rehearsed_: list[float] | None = None
 
     method: ClassVar[str]
     label: ClassVar[str]
@@ -98,6 +100,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         calibrations_: what ``adapt="prior"`` needs; see :meth:`calibrate`.
         confidences_: what calibrated probabilities and thresholds need; see :meth:`calibrate`.
         held_out_: what prediction sets need; see :meth:`calibrate`.
+        rehearsed_: the mean score of the validation graphs without and with ``adapt="beliefs"``; see :meth:`calibrate`.
         preparation_: how raw tables become graphs, if the model was fitted on a dataset of tables; else None.
     """
 
@@ -343,6 +346,8 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
     def can_adapt(self, way: str | None) -> bool:
         """Whether the fitted model has what a way of adapting changes."""
         parts = parts_of(way)
+        if {*WITHOUT_EDGES} & {*parts}:
+            return not unfit(self)
         return not {*ALONE} & {*parts} and ("norm" not in parts or self.has_batch_norm)
 
     def calibrate(self, graphs: Graphs) -> None:
@@ -358,6 +363,7 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         self.calibrations_, adapted = learned.priors(self.prior_)
         self.confidences_, self.held_out_ = learned.confidences | adapted, learned.held_out
         self.explored_ = None  # copies were looked at with the old temperature
+        self.rehearsed_ = rehearsed(self, as_environments(graphs, self.task_))
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes ``model.json`` and ``weights.safetensors``: all that :func:`load_model` needs.
@@ -390,7 +396,9 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
             raise GraphshiftError(
                 f"adapt is {adapt!r} and method {self.method} has no batch normalisation; leave 'norm' out."
             )
-        if {*ALONE} & {*parts} and not self.uses_backbone:
+        if {*WITHOUT_EDGES} & {*parts} and (needs := unfit(self)):
+            raise GraphshiftError(f"adapt is {adapt!r}: it needs {needs}.")
+        if ({*ALONE} - {*WITHOUT_EDGES}) & {*parts} and not self.uses_backbone:
             raise GraphshiftError(f"adapt is {adapt!r}, which needs a GNN, and method {self.method} has none.")
         if "prior" in parts and not self.task_.is_classification:
             raise GraphshiftError("adapt is 'prior' and the model predicts values, which have no class prior.")
@@ -402,6 +410,8 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         return parts
 
     def _output(self, environment: Environment, parts: Sequence[str]) -> Tensor:
+        if {*WITHOUT_EDGES} & {*parts}:
+            return believed(self, environment)
         output = self._plain_output(environment, parts)
         if "prior" not in parts:
             return output

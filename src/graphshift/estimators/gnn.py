@@ -20,9 +20,10 @@ from graphshift.core.hparams import hparam, hparams_of
 from graphshift.core.randomness import isolated
 from graphshift.data.environment import Environment, as_environments
 from graphshift.data.tasks import Task, refuse_graph_level
-from graphshift.estimators.adaptation import LEARNED, TUNING, parts_of
+from graphshift.estimators.adaptation import EDITING, LEARNED, TUNING, WITHOUT_EDGES, parts_of
 from graphshift.estimators.asked import Asked
 from graphshift.estimators.base import Estimator
+from graphshift.estimators.gtrans import transformed
 from graphshift.estimators.predictor import Graphs
 from graphshift.estimators.source import Source
 from graphshift.estimators.tuning import tunable, tuned
@@ -244,19 +245,21 @@ class GNNEstimator(_FittedGNN, Estimator):
     def can_adapt(self, way: str | None) -> bool:
         """Whether the model has what a way of adapting needs or changes."""
         parts = parts_of(way)
+        if {*WITHOUT_EDGES} & {*parts}:
+            return super().can_adapt(way)
         tunes = all(tunable(self.backbone_, part) for part in parts if part in TUNING)
         return tunes and not self._lacks(way) and ("norm" not in parts or self.has_batch_norm)
 
     def _lacks(self, way: str | None) -> str:
-        """What an adaptation that is learned from training needs and the model has not; empty if nothing."""
+        """What an adaptation by training graphs, or by edits, needs and the model has not; empty if nothing."""
         parts = parts_of(way)
-        if not {*LEARNED} & {*parts}:
+        if not {*LEARNED, *EDITING} & {*parts}:
             return ""
         if not self.task_.is_classification or self.task_.is_graph_level:
             return "classes of nodes"
         own = self.backbone_
         weighs = own.takes_weight if isinstance(own, ModuleBackbone) else own.uses_edges
-        return "a backbone that uses edges with weights" if "neighbours" in parts and not weighs else ""
+        return "a backbone that uses edges with weights" if {"neighbours", *EDITING} & {*parts} and not weighs else ""
 
     def _checked(self, adapt: str | None) -> tuple[str, ...]:
         parts = super()._checked(adapt)
@@ -277,6 +280,8 @@ class GNNEstimator(_FittedGNN, Estimator):
         way = next((part for part in parts if part in LEARNED), None)
         if way is not None:
             return self._compared(environment, way)
+        if {*EDITING} & {*parts}:
+            environment, parts = transformed(self.backbone_, environment), ()
         with self._inference(environment, parts):
             return output_of(self.backbone_, environment)
 

@@ -87,6 +87,7 @@ def _load(folder: Path, backbone: nn.Module | None) -> Estimator:
     model.settings_ = model.settings()
     model.history_, model.prior_, model.calibrations_ = [], prior, calibrations
     model.confidences_ = _confidences(note, folder / "model.json")
+    model.rehearsed_ = note.get("rehearsed")
     model.held_out_ = load_held_out(folder, task)
     model.explored_ = load_explored(folder, task)
     if isinstance(model, GNNEstimator):

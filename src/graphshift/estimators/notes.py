@@ -70,6 +70,7 @@ class ModelNote(_Note):
     prior: list[float] = []
     calibrations: dict[str, CalibrationNote] = {}
     confidences: dict[str, ConfidenceNote] = {}
+    rehearsed: list[float] | None = Field(None, min_length=2, max_length=2)
 
     @model_validator(mode="after")
     def _of_the_classes(self) -> "ModelNote":

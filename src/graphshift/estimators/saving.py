@@ -42,6 +42,7 @@ def save_estimator(model: Estimator, folder: str | Path, *, overwrite: bool = Fa
     calibrations = {mode: found.to_json() for mode, found in model.calibrations_.items()}
     confidences = {mode: found.to_json() for mode, found in model.confidences_.items()}
     note |= {"prior": model.prior_.tolist(), "calibrations": calibrations, "confidences": confidences}
+    note |= {"rehearsed": model.rehearsed_} if model.rehearsed_ is not None else {}
     write_json(folder / "model.json", note)
     save_held_out(folder, model.held_out_)
     save_explored(folder, model.explored_)

@@ -17,7 +17,7 @@ from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.dataset import SEEN, ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.estimators import Ensemble, Estimator, recorded_estimator
-from graphshift.estimators.adaptation import LEARNED, parts_of
+from graphshift.estimators.adaptation import LEARNED, WITHOUT_EDGES, parts_of
 from graphshift.estimators.direct import DirectEstimator
 from graphshift.estimators.estimating import Estimate
 from graphshift.estimators.gnn import GNNEstimator
@@ -260,7 +260,7 @@ def _on_tests(
     plain = {e.name: _finite(model.score(e), e.name) for e in data.tests}
     found: dict[str, Adapted] = {}
     fitting = [way for way in ways if members[0].can_adapt(way)]
-    if any("prior" in parts_of(way) for way in fitting) and graphs:
+    if any({"prior", *WITHOUT_EDGES} & {*parts_of(way)} for way in fitting) and graphs:
         for member in members:
             member.calibrate(graphs)  # the rule's own epoch
     if any({*LEARNED} & {*parts_of(way)} for way in fitting):

@@ -9,7 +9,7 @@ from typing import Any
 from graphshift._version import __version__
 from graphshift.core.stored import Stored
 from graphshift.data.metrics import METRICS
-from graphshift.estimators.adaptation import LEARNED, TUNING, parts_of
+from graphshift.estimators.adaptation import EDITING, LEARNED, TUNING, WITHOUT_EDGES, parts_of
 from graphshift.estimators.target import MARK, MEANING
 from graphshift.studies.gap import GapClosed, Limit, closed, limits_of
 from graphshift.studies.jobs import Records, Schedule
@@ -237,8 +237,10 @@ def _unfit(plan: ResolvedPlan, arms: Sequence[ArmSummary]) -> dict[str, str]:
             found[f"+ {way}"] = f"no batch normalisation: {'; '.join(without)}"
         elif without and {*TUNING} & {*parts_of(way)}:
             found[f"+ {way}"] = f"nothing to tune: {'; '.join(without)}"
-        elif without and {*LEARNED} & {*parts_of(way)}:
+        elif without and {*LEARNED, *EDITING} & {*parts_of(way)}:
             found[f"+ {way}"] = f"no GNN that can be adapted so: {'; '.join(without)}"
+        elif without and {*WITHOUT_EDGES} & {*parts_of(way)}:
+            found[f"+ {way}"] = f"edges are looked at already: {'; '.join(without)}"
     return found
 
 
