@@ -23,7 +23,7 @@ def prepared(
     preparation: Preparation, nodes: Source, edges: Source, *, name: str = "graph", options: Mapping[str, Any]
 ) -> Environment:
     """Raw tables as an environment with ids; the options are those of :meth:`Predictor.prepare`, all checked here."""
-    known = ["graphs", "unknown_ids", *_FILES, *Layout.model_fields]
+    known = ["unknown_ids", *_FILES, "graphs", *Layout.model_fields]
     for option in options:
         if option not in known:
             raise GraphshiftError(f"{option} is not an option of new tables; {expected_one_of(option, known)}")
