@@ -72,6 +72,7 @@ def _overview(studies: Sequence[Finished]) -> StudyTable:
         "significantly (paired 95 % interval, not corrected for the number of comparisons). Epoch and setting chosen "
         "on validation."
     )
+    note += "".join(f" {study.experiment.name}, {remark}." for study in studies for remark in study.remarks)
     return StudyTable("mean test score of every method", ["arm", *columns], rows, note)
 
 
@@ -168,7 +169,8 @@ def _note(study: Finished) -> str:
     summary = study.summary
     drawn = f"{len(summary.data_seeds)} data seeds" if summary.data_seeds else f"{len(summary.seeds)} seeds"
     tuned = show_budget(summary) if summary.tuning else "nothing tuned"
-    note = f"± standard deviation over {drawn}; {tuned}; paired t intervals."
+    remarks = "".join(f" {remark[:1].upper()}{remark[1:]}." for remark in study.remarks)
+    note = f"± standard deviation over {drawn}; {tuned}; paired t intervals.{remarks}"
     if not summary.limits:
         return note
     return (

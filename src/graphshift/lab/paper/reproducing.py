@@ -193,7 +193,9 @@ def _remarks(experiment: Experiment, setting: str, place: Path) -> tuple[str, ..
     for name, changes in changed.items():
         for change in changes:
             by_change.setdefault(change, []).append(name)
-    found += [f"{_names(names)}: run before the setting had {change}" for change, names in by_change.items()]
+    for change, names in by_change.items():
+        who = "every arm" if len(names) == len(arms) else _names(names)
+        found.append(f"{who}: run before the setting had {change}")
     data = _changed(there["options"], today.options)
     return (*found, *(f"run before the data had {change}" for change in data))
 
@@ -206,7 +208,7 @@ def _is_bounded(settings: Mapping[str, Any]) -> bool:
 
 
 def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    old = {_RENAMED.get(name, name): value for name, value in old.items()}
+    old = _FORMER | {_RENAMED.get(name, name): value for name, value in old.items()}
     return [f"{name}={value}" for name, value in new.items() if old.get(name) != value and name != "explorer_options"]
 
 
@@ -217,6 +219,9 @@ def _listed(space: Mapping[str, Any] | None) -> dict[str, list[Any]]:
 def _names(arms: Sequence[str]) -> str:
     return " and ".join(arms)
 
+
+#: What was done before there was a choice.
+_FORMER: dict[str, Any] = {"version": 1, "reward_variance": "pooled"}
 
 #: Settings that had another name when committed results were made.
 _RENAMED = {"explorers": "views"}
