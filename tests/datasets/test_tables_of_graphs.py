@@ -85,6 +85,14 @@ def test_each_environment_is_its_graphs_in_their_order(numbered: bool) -> None:
         assert e.ids.tolist() == [f"m{g}" for g in range(len(SIZES)) if YEARS[g] == year]
 
 
+def test_ids_of_graphs_in_files_stay_as_they_are_written(tmp_path: Path) -> None:
+    for name, table in zip(("nodes", "edges", "graphs"), tables(), strict=True):
+        zeros = table["graph"].str.replace("m", "00").replace({"007": "7"})  # 007 would be another one
+        table.assign(graph=zeros).to_csv(tmp_path / f"{name}.csv", index=False)
+    data = gs.from_tables(*(tmp_path / f"{name}.csv" for name in ("nodes", "edges", "graphs")), **SPLIT)
+    assert data.train[0].ids.tolist() == ["000", "002", "004", "7"]
+
+
 def test_graphs_in_no_role_are_left_out() -> None:
     whole = gs.from_tables(*tables(), **SPLIT)
     with pytest.warns(GraphshiftWarning, match=r"left out 2 graphs whose year is in no role \(2020\)"):

@@ -67,9 +67,12 @@ def describe_tables(
     edge_table = read_table(edges, "edge", **reading)
     asked = {"label": label, "environments": environments, "time": time}
     narrow = len(start.frame.columns) <= _WIDE
-    wanted = None if narrow else [*may_have_role(start.frame), *(name for name in asked.values() if name)]
-    node_table = start if len(start.frame) < _ROWS else read_table(nodes, "node", columns=wanted, **reading)
     graph_table = None if graphs is None else read_table(graphs, "graph", **reading)
+    of_graphs = () if graph_table is None else (name for name in graph_table.frame if name in start.frame)
+    wanted = (
+        None if narrow else [*dict.fromkeys([*may_have_role(start.frame), *filter(None, asked.values()), *of_graphs])]
+    )
+    node_table = start if len(start.frame) < _ROWS else read_table(nodes, "node", columns=wanted, **reading)
     roles, unknown = guess_roles(node_table, edge_table, asked, graph_table)
     items, of_items = (node_table, nodes) if graphs is None or graph_table is None else (graph_table, graphs)
     # Names stay as they are written: 007 is not 7.

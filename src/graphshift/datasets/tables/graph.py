@@ -52,8 +52,9 @@ def read_both(nodes: Source, edges: Source, layout: Layout, text: Sequence[str])
     """The node and the edge table; columns in ``text`` stay text."""
     reading: dict[str, Any] = {"missing": layout.missing, "separator": layout.separator}
     reading["encoding"] = layout.encoding
-    node_table = read_table(nodes, "node", ids=[layout.id], text=text, **reading)
-    return node_table, read_table(edges, "edge", ids=[layout.source, layout.target], **reading)
+    graph = [] if layout.graph is None else [layout.graph]
+    node_table = read_table(nodes, "node", ids=[layout.id, *graph], text=text, **reading)
+    return node_table, read_table(edges, "edge", ids=[layout.source, layout.target, *graph], **reading)
 
 
 def node_ids(nodes: Table, column: str, *, advice: str = "") -> pd.Index:
