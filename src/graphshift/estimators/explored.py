@@ -263,7 +263,6 @@ def explored_of(model: Trust, environments: Sequence[Environment], seed: int = 0
     for i, environment in enumerate(environments):
         random = np.random.default_rng(derive_seed(seed, 61 + i))
         for kind, copy, rows in shifted_copies(environment.replace(task=model.task_), random):
-            rows = copy.single.cpu() if rows is None else rows
             if rows.numel() < _FEWEST:
                 continue
             (signals,) = model.signals([copy]).values()

@@ -2,8 +2,8 @@
 
 What the unlabelled graph shows of its edges and features is given to a copy of a labelled graph (``matching.py``). Then
 the estimates of ``estimators/estimating.py`` stand on held-out nodes that are like the target's already, and have only
-the rest to bridge. Other copies are shifted in all directions (``copies.py``). What each estimate is worth was learned
-on other datasets (``combining.py``).
+the rest to bridge. Other copies are shifted in all directions (``exploring.py``). What each estimate is worth was
+learned on other datasets (``combining.py``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from graphshift.estimators.held_out import HeldOut, Signals
 from graphshift.estimators.predictor import Graphs, Predictor
 from graphshift.estimators.trust import fitting
 from graphshift.shift.combining import concluded
-from graphshift.shift.copies import Copy, explored, scored_copies
+from graphshift.shift.exploring import Copy, explored, scored_copies
 from graphshift.shift.matching import matched_copies
 from graphshift.shift.reference import Reference, reference_of
 

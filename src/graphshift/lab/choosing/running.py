@@ -148,12 +148,18 @@ def measured(case: Case, data_dir: Path | None) -> dict[str, Any]:
 
 
 def seen(model: Predictor, data: ShiftDataset) -> dict[str, Any]:
-    """The validation score, every estimate on the tests, and apart from these the true scores, which judge."""
+    """The validation score, every estimate on the tests, and apart from these the true scores, which judge.
+
+    What the estimates come to is not kept: it follows from weights that are learned elsewhere.
+    """
     estimates = estimate_score(model, data.tests, data.val)
     assert isinstance(estimates, dict)  # of several graphs
     return {
         "validation": fmean(model.score(e) for e in data.val),
-        "estimates": {name: one.to_json() for name, one in estimates.items()},
+        "estimates": {
+            name: {"held_out": one.held_out, "by": {kind: round(value, 5) for kind, value in one.by.items()}}
+            for name, one in estimates.items()
+        },
         "tests": model.score(data.tests),
     }
 

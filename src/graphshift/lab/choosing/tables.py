@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from statistics import fmean
 from typing import Any
 
@@ -37,7 +36,7 @@ def chosen_by(record: Mapping[str, Any], rule: str) -> tuple[str, float]:
     plain = {n: one["val"]["validation"] for n, one in record["arms"].items() if n != COMMITTEE}
     name = max(plain, key=lambda n: sign * plain[n])  # what validation prefers
     if between == "target":
-        name = choose({n: _evidence(one) for n, one in arms.items()}, record["metric"], name)
+        name = choose({n: _evidence(one, record["metric"]) for n, one in arms.items()}, record["metric"], name)
     return name, fmean(arms[name]["tests"].values())
 
 
@@ -90,7 +89,7 @@ def chosen_table(records: Records) -> StudyTable:
     return StudyTable("chosen arms, with their mean test score", ["case", *RULES, "best"], rows)
 
 
-def _evidence(found: Mapping[str, Any]) -> Evidence:
-    names = {one.name for one in fields(Estimate)}
-    estimates = [Estimate(**{k: v for k, v in one.items() if k in names}) for one in found["estimates"].values()]
-    return Evidence(found["validation"], estimates)
+def _evidence(found: Mapping[str, Any], metric: str) -> Evidence:
+    """What the rule sees: every estimate, put together by the present weights."""
+    made = [Estimate(metric, None, 0.0, 1.0, one["held_out"], one["by"]) for one in found["estimates"].values()]
+    return Evidence(found["validation"], made)

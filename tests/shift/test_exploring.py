@@ -7,7 +7,7 @@ import pytest
 
 import graphshift as gs
 from graphshift.data.metrics import METRICS
-from graphshift.shift.copies import Copy, explored, scored_copies
+from graphshift.shift.exploring import Copy, explored, scored_copies
 from graphshift.shift.reference import reference_of
 
 
@@ -34,7 +34,16 @@ def test_every_kind_of_copy_is_scored() -> None:
     before = own.graph.keys.clone(), own.x.clone()
     how = {"adapt": None, "seed": 3}
     found = scored_copies(model, own, reference_of(own), model.held_out_[""], METRICS["accuracy"], **how)
-    assert {one.kind for one in found} == {"none", "edges", "gradient", "labels", "features", "parts", "shares"}
+    assert {one.kind for one in found} == {
+        "none",
+        "edges",
+        "gradient",
+        "labels",
+        "features",
+        "noise",
+        "parts",
+        "shares",
+    }
     assert found[0].truth == pytest.approx(model.score(own))
     assert own.graph.keys.equal(before[0])
     assert own.x.equal(before[1])

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -19,23 +18,19 @@ from graphshift.core.randomness import derive_seed
 from graphshift.data.environment import Environment
 from graphshift.data.expected import weighted_score
 from graphshift.data.metrics import Metric
+from graphshift.estimators.copies import Strengths, shifted_copies
 from graphshift.estimators.estimating import forms_of, within
 from graphshift.estimators.held_out import HeldOut
 from graphshift.estimators.predictor import Predictor
-from graphshift.explorers.random import Random
-from graphshift.graph.sparse import Sparse
+from graphshift.graph.graph import Graph
 from graphshift.shift.moving import rewired
 from graphshift.shift.reference import Reference
 
 Array = NDArray[np.float64]
 
-_EDITS = (1, 3)  # flips for each node
+#: Of the copies: few, for each is predicted by every model; `relabelled` is the share that no longer knows classes.
+_STRENGTHS = Strengths(edits=(1, 3), relabelled=(0.3, 0.7), masked=(0.1, 0.3), noises=(0.5, 1.0), classes=6)
 _GUIDED = (0.1, 0.5)  # flips that raise the model's risk most, as a share of the edges
-_MIXED = (0.3, 0.7)  # shares of edges that no longer depend on the classes
-_MASKED = (0.1, 0.3)  # shares of the columns
-_NOISES = (0.5, 1.0)  # in deviations of a column
-_PARTS = 4
-_SHARES, _CLASSES = (0.3, 3.0), 6  # how much rarer or commoner a class becomes, and how many classes are tried
 _FEWEST = 20  # nodes of a copy
 _LEAST = 10  # copies that something is learned from
 _RIDGE, _NEAR = 0.1, 0.05
@@ -113,49 +108,20 @@ def _shifted(
     model: Predictor, environment: Environment, reference: Reference, seed: int
 ) -> Iterator[tuple[str, Environment, Tensor]]:
     """Copies by kind, each with the nodes that count there."""
-    random, graph = np.random.default_rng(derive_seed(seed, 31)), environment.graph
-    every = torch.from_numpy(reference.rows)
-    yield "none", environment, every
-    if environment.num_nodes > 2 and graph.num_edges:
-        for edits in _EDITS:
-            view = Random(edits, seed=int(random.integers(2**31))).propose(graph)
-            yield "edges", environment.replace(graph=view.graph), every
+    margin = reference.pairs.sum(axis=1)
+
+    def mixed(environment: Environment, share: float, random: np.random.Generator) -> Graph:
+        wanted = (1 - share) * reference.pairs + share * np.outer(margin, margin)
+        return rewired(environment.graph, reference.classes, wanted, random)
+
+    def guided() -> Iterator[Environment]:
         for share in _GUIDED:
-            edited = _guided(model, environment, share)
+            try:
+                edited = model.edited(environment, share)
+            except GraphshiftError:  # a backbone without a gradient in the edges
+                continue
             if edited is not None and edited is not environment:
-                yield "gradient", edited, every
-        margin = reference.pairs.sum(axis=1)
-        for share in _MIXED:
-            mixed = (1 - share) * reference.pairs + share * np.outer(margin, margin)
-            yield "labels", environment.replace(graph=rewired(graph, reference.classes, mixed, random)), every
-    for x in _feature_shifts(environment.x, random):
-        yield "features", environment.replace(x=x), every
-    degree = graph.degree.cpu()[every].numpy() if graph.num_edges else np.zeros(len(every))
-    order = np.argsort(degree + 0.01 * random.random(len(every)))
-    for part in np.array_split(order, _PARTS):
-        yield "parts", environment, every[torch.from_numpy(np.sort(part))]
-    for k in np.unique(reference.labels)[:_CLASSES]:
-        for raised in _SHARES:
-            chance = np.where(reference.labels == k, raised, 1.0)
-            kept = random.random(len(every)) < chance / chance.max()
-            yield "shares", environment, every[torch.from_numpy(kept)]
+                yield edited
 
-
-def _guided(model: Predictor, environment: Environment, share: float) -> Environment | None:
-    try:
-        return model.edited(environment, share)
-    except GraphshiftError:  # a backbone without a gradient in the edges
-        return None
-
-
-def _feature_shifts(x: Tensor | Sparse, random: np.random.Generator) -> Iterator[Tensor | Sparse]:
-    """Columns masked; of dense ones also noise."""
-    for share in _MASKED:
-        keep = torch.from_numpy(random.random(x.shape[1]) >= share)
-        if isinstance(x, Sparse):
-            yield Sparse(x.pattern, x.value * keep.to(x.value)[x.pattern.col.long()])
-        else:
-            yield torch.where(keep.to(x.device), x, x.mean(dim=0))
-    if not isinstance(x, Sparse):
-        for noise in _NOISES:
-            yield x + noise * x.std(dim=0) * torch.from_numpy(random.standard_normal(x.shape)).to(x)
+    random = np.random.default_rng(derive_seed(seed, 31))
+    return shifted_copies(environment, random, _STRENGTHS, relabel=mixed, guided=guided)
