@@ -263,7 +263,7 @@ def _diverged(what: str, epoch: int, environments: Sequence[Environment]) -> Gra
         return GraphshiftError(
             f"{what} at epoch {epoch}; training was stopped: features are too large, and products of them overflow: "
             f"{where}. Scale the columns, as x = (x - x.mean(0)) / x.std(0), with the mean and deviation of training; "
-            "gs.from_tables does."
+            'in tables, scale = "auto" does.'
         )
     return GraphshiftError(
         f"{what} at epoch {epoch}; training was stopped. Usual causes: a learning rate that is too high (try a tenth), "
