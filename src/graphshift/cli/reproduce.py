@@ -43,7 +43,8 @@ def reproduce(
 
     The same command continues where it stopped. An item whose data are not on this machine is skipped with a note.
     """
-    from graphshift.lab.reproduce.run import Request, list_items, run_items
+    from graphshift.lab.reproduce.request import Request
+    from graphshift.lab.reproduce.run import list_items, run_items
     from graphshift.studies import Engine
 
     if item == "list":

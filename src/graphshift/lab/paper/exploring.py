@@ -53,8 +53,9 @@ LEARNERS: dict[str, dict[str, Any]] = {
 BOUNDED = ", bounded"
 _BOUND = 64
 
-#: The longest T × epochs of the paper (Arxiv: 5 × 500), and what runs so long: dataset, learner, rate, s.
-LONG = 2500
+#: Steps of a case, and of the long ones: the longest T × epochs of the paper (Arxiv: 5 × 500). These are dataset,
+#: learner, rate and s.
+STEPS, LONG = 200, 2500
 _LONG_CASES = (
     ("planted-structure", "paper", 0.005, 5),
     ("planted-structure", "own credit", 0.3, 1),
