@@ -124,6 +124,8 @@ def _first_problem(error: ValidationError) -> str:
     alike = [one for one in problems if one["loc"][: len(place) - 1] == place[:-1] and one["msg"].startswith(_WANTED)]
     if not (first["msg"].startswith(_WANTED) and len({one["loc"][len(place) - 1] for one in alike}) > 1):
         return f"{_place(place)}: {first['msg'][:300]}"
+    if any(one["type"] == "finite_number" and one["loc"][: len(place) - 1] == place[:-1] for one in problems):
+        return f"{_place(place[:-1])}: NaN or infinite; expected a finite number"
     deepest = max(alike, key=lambda one: len(one["loc"]))
     if len(deepest["loc"]) > len(place):  # without the name of the type
         return f"{_place(place[:-1] + deepest['loc'][len(place) :])}: {deepest['msg'][:300]}"

@@ -9,6 +9,8 @@ from typing import Any
 from graphshift.training.loggers.base import LOGGERS, Logger
 
 _LONGEST = 6000  # characters of a parameter
+#: MLflow tries seven times, for about four minutes, before it says that a server does not answer.
+_PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
 _MOST_METRICS, _MOST_PARAMS = 1000, 100  # of one request
 
 
@@ -57,6 +59,8 @@ class MLflow(Logger):
         from mlflow.exceptions import MlflowException
 
         logging.getLogger("mlflow").setLevel(logging.WARNING)  # that it makes its tables is no news
+        for name, value in _PATIENCE.items():
+            os.environ.setdefault(name, value)
         client = MlflowClient(self.place)
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME", self.group)
         if (found := client.get_experiment_by_name(name)) is not None:
