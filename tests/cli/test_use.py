@@ -154,6 +154,8 @@ def test_the_unlabelled_graph_can_be_used_and_is_said_to_be(graphshift: Any, fit
     found = json.loads(answer.out)
     assert (found["adapt"], found["tests"]) == ("norm", model.score(data.tests, adapt="norm"))
     assert "without its labels" in graphshift("score", fitted, *DATA, "--adapt", "norm").out
+    answer = graphshift("score", fitted, *DATA, "--adapt", "gtrans", "--json")  # which no temperature belongs to
+    assert json.loads(answer.out)["tests"] == model.score(data.tests, adapt="gtrans")
     answer = graphshift("predict", fitted, *DATA, "--adapt", "norm", "--out", tmp_path / "p.csv")
     assert answer.status == 0
     table = pd.read_csv(tmp_path / "p.csv")

@@ -81,6 +81,7 @@ def score(
     json_: Json = False,
 ) -> None:
     """Score a saved model on every labelled environment of a dataset, or on tables with labels."""
+    from graphshift.estimators.adaptation import has_temperature
     from graphshift.estimators.loading import load_model
     from graphshift.fitting import confidence
 
@@ -88,7 +89,8 @@ def score(
         refuse_existing(page, force)
     loaded = load_model(model)
     name, roles = _labelled(loaded, dataset, edges, option, data_dir, graphs)
-    how: Any = {"adapt": adapt, "threshold": _threshold(threshold), "calibrated": bool(loaded.confidences_) and not raw}
+    calibrated = bool(loaded.confidences_) and not raw and has_temperature(adapt)
+    how: Any = {"adapt": adapt, "threshold": _threshold(threshold), "calibrated": calibrated}
     environments = [e for found in roles.values() for e in found]
     metrics = list(dict.fromkeys(metric or [environments[0].task.metric]))
     found = {

@@ -54,6 +54,11 @@ def parts_of(adapt: str | None) -> tuple[str, ...]:
     return parts
 
 
+def has_temperature(adapt: str | None) -> bool:
+    """Whether a model that is adapted so has probabilities that validation graphs can calibrate."""
+    return not {*ALONE} & {*parts_of(adapt)}
+
+
 @dataclass(frozen=True)
 class Calibration:
     """Probabilities with which class priors are estimated well: softmax(z / T), and the training prior they belong to.

@@ -16,7 +16,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment, as_environments
 from graphshift.datasets.tables.files import Source
 from graphshift.datasets.tables.preparation import Preparation
-from graphshift.estimators.adaptation import ADAPTATIONS, ALONE, parts_of
+from graphshift.estimators.adaptation import ADAPTATIONS, has_temperature, parts_of
 from graphshift.estimators.answering import UNKNOWN, Answers
 from graphshift.estimators.confidence import Confidence, parsed
 from graphshift.estimators.frames import prediction_frame, prepared
@@ -169,7 +169,7 @@ class Predictor(Trust):
         if calibrated == "target" or abstain is not None:
             return self._frame_on_target(graphs, adapt, threshold, abstain)
         if calibrated is None:
-            calibrated = bool(self.confidences_) and not {*ALONE} & {*parts_of(adapt)}
+            calibrated = bool(self.confidences_) and has_temperature(adapt)
         if not isinstance(calibrated, bool):
             raise GraphshiftError(f"calibrated is {calibrated!r}; expected True, False or 'target'.")
         scale = calibrated
@@ -249,7 +249,7 @@ class Predictor(Trust):
         return self.confidences_.get("+".join(part for part in ADAPTATIONS if part in parts))
 
     def _scaled(self, output: Tensor, adapt: str | None, calibrated: bool) -> Tensor:
-        if calibrated and {*ALONE} & {*parts_of(adapt)}:
+        if calibrated and not has_temperature(adapt):
             raise GraphshiftError(
                 f"adapt is {adapt!r}: a model so adapted to a graph has no temperature; leave calibrated out."
             )
