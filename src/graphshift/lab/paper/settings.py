@@ -207,17 +207,16 @@ def _explorers(experiment: Experiment) -> _Made:
 
 
 def _rewards(experiment: Experiment) -> _Made:
-    """As explorers: those that learn faster and those with the paper's learning rate, each with both rewards.
+    """Explorers that learn fast, with both rewards; at the paper's rates they do not learn, whatever the reward.
 
-    The GNN minimises the same objective in all (Eq. 3, pooled); only what an explorer is rewarded for differs.
+    The GNN minimises the same objective (Eq. 3, pooled); only what an explorer is rewarded for differs.
     """
     common = {"method": "eerm", "backbone": experiment.backbone, **experiment.common, **experiment.eerm}
+    first = "EERM, learning fast, reward of all graphs"
     arms = []
-    for learner in ("learning fast", "learned"):
-        first = f"EERM, {learner}, reward of all graphs"
-        for name, reward in ((first, "pooled"), (f"EERM, {learner}, of its own graph", "within")):
-            settings = {**common, **_LEARNERS[learner], "reward_variance": reward}
-            arms.append(Arm(name, settings, baseline=None if name == first else first))
+    for name, reward in ((first, "pooled"), ("EERM, learning fast, of its own graph", "within")):
+        settings = {**common, **_LEARNERS["learning fast"], "reward_variance": reward}
+        arms.append(Arm(name, settings, baseline=None if name == first else first))
     return arms, {**experiment.options, **experiment.tuned_options}, 0
 
 
