@@ -10,12 +10,13 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from graphs import graphs
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.datasets.export import estimated_bytes, export_tables, number_of_rows
-from graphshift.datasets.own import from_tables
+from graphshift.datasets.own import from_pyg, from_tables
 from graphshift.datasets.planted import planted
 from graphshift.datasets.tables.config import options_from_toml_table
 from graphshift.graph.sparse import Sparse
@@ -126,3 +127,16 @@ def test_a_folder_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(GraphshiftError, match=r"edges\.csv: cannot be written"):
         export_tables(made(), tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["edges.csv", "nodes.csv"]
+
+
+def test_round_trip_of_graphs_with_labels(tmp_path: Path) -> None:
+    lists = {name: graphs(seed=10 * i, classes=3, weighted=True) for i, name in enumerate(("a", "b", "c", "new"))}
+    lists["b"][1].y = torch.tensor([-1])
+    data = from_pyg(lists, train="a", val="b", tests="c", unlabelled="new")
+    files = export_tables(data, tmp_path)
+    assert [file.name for file in files] == ["nodes.csv", "edges.csv", "graphs.csv", "dataset.toml"]
+    back = read_back(tmp_path)
+    assert_same(data, back)
+    for mine, theirs in zip((*data.environments, *data.target), (*back.environments, *back.target), strict=True):
+        assert mine.graph.blocks == theirs.graph.blocks
+    assert back.target[0].ids.tolist() == [f"new:{i}" for i in range(5)]

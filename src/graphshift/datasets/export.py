@@ -17,7 +17,6 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.core.storage import write_text
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
-from graphshift.data.tasks import refuse_graph_level
 from graphshift.graph.graph import Graph
 from graphshift.graph.keys import reverse
 from graphshift.graph.sparse import Sparse
@@ -44,7 +43,8 @@ def export_tables(data: ShiftDataset, folder: Path, advance: Callable[[int], Non
     ``label`` (in the user's own words or units where they are known; empty where the node does not count), ``counted``
     (0 or 1) and the features ``x0``, ``x1``, …, prepared; ``edges.csv`` has ``source`` and ``target``, ids both, and
     ``weight`` if the graphs are weighted, and features of edges ``e0``, ``e1``, … if they have some. An undirected edge
-    has one row, unless another environment is directed.
+    has one row, unless another environment is directed. Where graphs have labels, ``graphs.csv`` has ``graph``,
+    ``environment``, ``role``, ``label`` and ``counted`` of each, and ``nodes.csv`` ``id``, ``graph`` and the features.
     ``dataset.toml`` names these columns as :func:`~graphshift.datasets.own.from_tables` wants them.
 
     Args:
@@ -55,15 +55,19 @@ def export_tables(data: ShiftDataset, folder: Path, advance: Callable[[int], Non
     Returns:
         The files.
     """
-    refuse_graph_level(data.task, "writing a dataset as tables")
     folder.mkdir(parents=True, exist_ok=True)
     nodes, edges, toml = (folder / name for name in ("nodes.csv", "edges.csv", "dataset.toml"))
     with _whole_file(nodes) as file:
         _write_nodes(data, file, advance)
     with _whole_file(edges) as file:
         _write_edges(data, file, advance)
+    written = [nodes, edges]
+    if data.task.is_graph_level:
+        written.append(folder / "graphs.csv")
+        with _whole_file(written[-1]) as file:
+            _write_graphs(data, file)
     write_text(toml, _toml(data))
-    return [nodes, edges, toml]
+    return [*written, toml]
 
 
 def number_of_rows(data: ShiftDataset) -> int:
@@ -73,17 +77,35 @@ def number_of_rows(data: ShiftDataset) -> int:
 
 def _write_nodes(data: ShiftDataset, file: TextIO, advance: Callable[[int], None]) -> None:
     writer = csv.writer(file, lineterminator="\n")
-    features = _feature_names(data)
-    writer.writerow(["id", "environment", "role", "node", "label", "counted", *features])
+    own = ["graph"] if data.task.is_graph_level else ["environment", "role", "node", "label", "counted"]
+    writer.writerow(["id", *own, *_feature_names(data)])
     for role, environments in data.roles.items():
         for e in environments:
-            labels = np.where(e.mask.numpy(), _labels(data, e), "")
-            counted = e.mask.int().tolist()
+            about = _about_nodes(data, e, role)
             for first in range(0, e.num_nodes, _CHUNK):
                 rows = range(first, min(first + _CHUNK, e.num_nodes))
                 for node, cells in zip(rows, _cells(e, rows), strict=True):
-                    writer.writerow([f"{e.name}:{node}", e.name, role, node, labels[node], counted[node], *cells])
+                    writer.writerow([f"{e.name}:{node}", *about(node), *cells])
                 advance(len(rows))
+
+
+def _about_nodes(data: ShiftDataset, e: Environment, role: str) -> Callable[[int], list[Any]]:
+    """What is said of a node beside its id and its features: its graph, or all that is known of it."""
+    if e.graph.blocks is not None:
+        batch = e.graph.blocks.batch.tolist()
+        return lambda node: [f"{e.name}:{batch[node]}"]
+    labels, counted = np.where(e.mask.numpy(), _labels(data, e), ""), e.mask.int().tolist()
+    return lambda node: [e.name, role, node, labels[node], counted[node]]
+
+
+def _write_graphs(data: ShiftDataset, file: TextIO) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["graph", "environment", "role", "label", "counted"])
+    for role, environments in data.roles.items():
+        for e in environments:
+            labels = np.where(e.mask.numpy(), _labels(data, e), "")
+            rows = zip(labels.tolist(), e.mask.int().tolist(), strict=True)
+            writer.writerows([f"{e.name}:{i}", e.name, role, *row] for i, row in enumerate(rows))
 
 
 def _write_edges(data: ShiftDataset, file: TextIO, advance: Callable[[int], None]) -> None:
@@ -131,7 +153,7 @@ def _texts(values: NDArray[Any]) -> NDArray[np.str_]:
 def _labels(data: ShiftDataset, e: Environment) -> NDArray[Any]:
     """The labels as text, none of a target."""
     if e.y is None:
-        return np.full(e.num_nodes, "")
+        return np.full(e.num_items, "")
     preparation = data.facts.get("preparation")
     if preparation is None:
         return _texts(e.y.numpy())
@@ -172,6 +194,7 @@ def _rows_of_edges(e: Environment, data: ShiftDataset) -> int:
 
 def _toml(data: ShiftDataset) -> str:
     options: dict[str, Any] = {"name": data.name, "nodes": "nodes.csv", "edges": "edges.csv", "id": "id"}
+    options |= {"graphs": "graphs.csv", "graph": "graph"} if data.task.is_graph_level else {}
     options |= {"label": "label", "environments": "environment"}
     named = {"unlabelled" if role == "target" else role: [e.name for e in part] for role, part in data.roles.items()}
     options |= {role: names for role, names in named.items() if names or role != "unlabelled"}
