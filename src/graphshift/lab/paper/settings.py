@@ -209,13 +209,15 @@ def _explorers(experiment: Experiment) -> _Made:
 def _rewards(experiment: Experiment) -> _Made:
     """Explorers that learn fast, with both rewards; at the paper's rates they do not learn, whatever the reward.
 
+    The policy is the default one, since it is the default of the reward that this decides.
     The GNN minimises the same objective (Eq. 3, pooled); only what an explorer is rewarded for differs.
     """
     common = {"method": "eerm", "backbone": experiment.backbone, **experiment.common, **experiment.eerm}
     first = "EERM, learning fast, reward of all graphs"
     arms = []
     for name, reward in ((first, "pooled"), ("EERM, learning fast, of its own graph", "within")):
-        settings = {**common, **_LEARNERS["learning fast"], "reward_variance": reward}
+        settings = {**common, **_LEARNERS["learning fast"], "explorer_options": {"normalise": True}}
+        settings["reward_variance"] = reward
         arms.append(Arm(name, settings, baseline=None if name == first else first))
     return arms, {**experiment.options, **experiment.tuned_options}, 0
 
