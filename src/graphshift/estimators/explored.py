@@ -51,7 +51,7 @@ _REACHED = 0.1  # of the nodes of graphs as they were, for a correction of class
 _PARTS = ("signs", "log_p", "p", "labels", "plain", "scores", "reference", "usual", "moved")
 # The last axis of the first is that of nodes, of the others the first.
 _LAST, _FIRST = ("labels", "scores", "plain", "moved"), ("signs", "log_p", "p")
-_OF_A_MOVED = 3_000  # nodes of all copies in which the same was moved
+_OF_A_MOVED = 8_000  # nodes of all copies in which the same was moved: quantiles and limits are of them
 
 #: What may have been moved towards one graph, by the numbers of ``Explored.moved``.
 MOVED = ("", "nothing", "edges", "features", "both")

@@ -15,7 +15,7 @@ _SHOWN = ("raw", "moved")  # before and after
 
 def draw_trust(records: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:
     """Draws ``trust-reliability`` and ``trust-risk``."""
-    if not can_draw():
+    if not records or not can_draw():
         return []
     panels: dict[str, dict[str, list[Curves]]] = {}
     for record in records:
