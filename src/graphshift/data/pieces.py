@@ -13,7 +13,7 @@ from graphshift.core.randomness import derive_seed
 from graphshift.data.environment import Environment, Stored
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
-from graphshift.graph.subgraphs import induced, rows_of, sampled
+from graphshift.graph.subgraphs import distinct, induced, rows_of, sampled
 
 _SAMPLE = 100_000  # nodes that stand for a graph which does not fit into memory
 
@@ -46,8 +46,7 @@ def parts_piece(environment: Environment, parts: Sequence[int]) -> Environment:
     stored = stored_of(environment)
     chosen = sorted(parts)
     own = np.concatenate([np.arange(stored.begin[p], stored.begin[p + 1]) for p in chosen])
-    rows = np.sort(np.concatenate([own, *(stored.halo(p) for p in chosen)]))  # faster than the hashes of np.unique
-    rows = rows[np.diff(rows, prepend=-1) > 0]
+    rows = distinct(np.concatenate([own, *(stored.halo(p) for p in chosen)]))
     return piece(environment, rows, induced(environment.graph, rows), np.isin(rows, own, assume_unique=True))
 
 

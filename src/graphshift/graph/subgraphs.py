@@ -4,6 +4,7 @@ The arrays of the whole graph may be memory-mapped: what is read is the entries 
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +21,43 @@ def entries_of(rowptr: NDArray[np.integer], rows: NDArray[np.int64]) -> tuple[ND
     begin = np.asarray(rowptr[rows], dtype=np.int64)
     count = np.asarray(rowptr[rows + 1], dtype=np.int64) - begin
     return np.repeat(begin - (np.cumsum(count) - count), count) + np.arange(int(count.sum())), count
+
+
+def distinct(numbers: NDArray[Any]) -> NDArray[Any]:
+    """The distinct ones of numbers from 0, increasing. Sorting them is faster than the hashes of ``np.unique``."""
+    ordered = np.sort(numbers)
+    return ordered[np.diff(ordered, prepend=-1) > 0]
+
+
+class _Places:
+    """Where numbers are among some increasing ones.
+
+    It has a bit for each number that there may be, and for each 64 of them how many come before. A place for each
+    number would be filled anew for every batch, and looked up outside of the processor's cache.
+
+    Args:
+        numbers: each once, increasing, from 0.
+        size: all are below it.
+    """
+
+    def __init__(self, numbers: NDArray[np.integer], size: int) -> None:
+        words = (size >> 6) + 1
+        self.bits, self.before = np.zeros(words, dtype=np.uint64), np.zeros(words, dtype=np.int64)
+        if len(numbers):
+            word = numbers >> 6
+            first = np.flatnonzero(np.diff(word, prepend=-1))
+            self.bits[word[first]] = np.bitwise_or.reduceat(_bit(numbers), first)
+            self.before[word[first]] = first
+
+    def find(self, wanted: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The place of each, and whether it is there; without meaning where it is not."""
+        word, bit = wanted >> 6, _bit(wanted)
+        held = self.bits[word]
+        return self.before[word] + np.bitwise_count(held & (bit - np.uint64(1))), (held & bit) != 0
+
+
+def _bit(numbers: NDArray[np.integer]) -> NDArray[np.uint64]:
+    return np.uint64(1) << (numbers & 63).astype(np.uint64)
 
 
 def induced(graph: Graph, rows: NDArray[np.int64]) -> Graph:
@@ -51,10 +89,10 @@ def receiving(graph: Graph, first: int, last: int, degree: Tensor) -> tuple[NDAr
     rowptr, col = graph.pattern.rowptr.numpy(), graph.pattern.col.numpy()
     begin, end = int(rowptr[first]), int(rowptr[last])
     senders = np.asarray(col[begin:end])
-    nodes = np.union1d(senders, np.arange(first, last))
-    row = np.repeat(np.searchsorted(nodes, np.arange(first, last)), np.diff(rowptr[first : last + 1]))
+    nodes = distinct(np.concatenate([senders, np.arange(first, last, dtype=senders.dtype)])).astype(np.int64)
+    row = np.repeat(np.searchsorted(nodes, first) + np.arange(last - first), np.diff(rowptr[first : last + 1]))
     at = np.arange(begin, end)
-    found = _graph(graph, len(nodes), row, np.searchsorted(nodes, senders), at, undirected=False)
+    found = _graph(graph, len(nodes), row, _Places(nodes, graph.num_nodes).find(senders)[0], at, undirected=False)
     found.__dict__["degree"] = degree[torch.from_numpy(nodes)]  # in the place of what a cached property would find
     return nodes, found
 
@@ -130,17 +168,9 @@ def _among(
     graph: Graph, rows: NDArray[np.int64], at: NDArray[np.int64], row: NDArray[np.int64], col: NDArray[np.integer]
 ) -> Graph:
     """The entries whose columns are among the rows."""
-    # A bit for each node of the whole graph: a number for each would be filled anew for every batch.
-    word, first = np.unique(rows >> 6, return_index=True)
-    bits = np.zeros((graph.num_nodes >> 6) + 1, dtype=np.uint64)
-    before = np.zeros(len(bits), dtype=np.int32 if len(rows) < 2**31 else np.int64)  # rows in words before this one
-    one = np.uint64(1) << (rows & 63).astype(np.uint64)
-    if len(rows):
-        bits[word], before[word] = np.bitwise_or.reduceat(one, first), first
-    there, bit = bits[col >> 6], np.uint64(1) << (col & 63).astype(np.uint64)
-    kept = np.flatnonzero(there & bit)
-    column = before[col[kept] >> 6] + np.bitwise_count(there[kept] & (bit[kept] - np.uint64(1)))
-    return _graph(graph, len(rows), row[kept], column, at[kept])
+    column, there = _Places(rows, graph.num_nodes).find(col)
+    kept = np.flatnonzero(there)
+    return _graph(graph, len(rows), row[kept], column[kept], at[kept])
 
 
 def _graph(
