@@ -65,7 +65,7 @@ def test_two_processes_share_the_batches_of_an_epoch(folder: Path) -> None:
 
 @pytest.mark.parametrize("each", [False, True])
 def test_shares_of_several_graphs_hold_every_counted_node_once(each: bool) -> None:
-    graphs = gs.load("planted", nodes=60, environments=4).train
+    graphs = [gs.load("planted", nodes=nodes, seed=nodes).train[0] for nodes in (60, 100)]
     batches = NodeBatches(9, (3, 2), each=each)
     shares = [(own, 4) for own in range(4)]
     for epoch in (1, 2):

@@ -20,7 +20,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(task: dict[str, Any], threads: int) -> dict[str, int]:
         assert task["threads"] == threads
         answer = measure(task)
-        return {**answer, "peak": answer["before"] + 1_000_000}
+        return {**answer, "peak": answer.get("before", 0) + 1_000_000}
 
     monkeypatch.setattr(memory, "run_child", run)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from graphshift.core.extras import require_extra
+from graphshift.lab.bench import memory
 from graphshift.lab.bench.bench import Bench
 from graphshift.lab.bench.community_tables import write_tables
 from graphshift.lab.bench.exponents import exponent
-from graphshift.lab.bench.memory import run_child
 from graphshift.lab.bench.outcome import show
 
 _PART, _IN_BATCH, _LARGE = 5_000, 4, 10_000_000
@@ -75,16 +75,18 @@ def _divide(bench: Bench, nodes: int, folder: Path) -> dict[str, Any]:
     )
     (plain,) = bench.time_once(read)
     task = {"divide": [str(node_table), str(edge_table), str(folder / "parts")], "parts": max(nodes // _PART, 2)}
-    found = run_child({**task, "threads": bench.threads}, bench.threads)
+    found = memory.run_child({**task, "threads": bench.threads}, bench.threads)
     return {"lines": lines[0], "wc": counted[0], "plain": plain, "divided": found}
 
 
 def _train(bench: Bench, nodes: int, folder: Path) -> dict[str, int]:
     parts = folder / "parts-64"
     how = {"threads": bench.threads}
-    run_child({**how, "communities": nodes, "folder": str(parts), "parts": max(nodes // _PART, 2)}, bench.threads)
+    memory.run_child(
+        {**how, "communities": nodes, "folder": str(parts), "parts": max(nodes // _PART, 2)}, bench.threads
+    )
     task = {"partition": str(parts), "parts": _IN_BATCH, "batched": True, "epochs": 1}
-    return run_child({**how, **task}, bench.threads)
+    return memory.run_child({**how, **task}, bench.threads)
 
 
 def _row(point: dict[str, Any]) -> list[str]:
