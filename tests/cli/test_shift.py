@@ -59,6 +59,15 @@ def test_two_pairs_of_tables(graphshift: Any, tmp_path: Path) -> None:
     assert {"age", "c2"} & {row["column"] for row in found["blocks"][0]["details"]["columns"]}
     assert found["blocks"][3]["details"]["classes"] == ["w", "x", "y", "z"]
     assert any("only_old" in text for text in found["remarks"])
+    assert (found["source"], found["target"]) == ("old_nodes", "new_nodes")
+    nodes = tmp_path / "new_nodes.csv"
+    frame = pd.read_csv(nodes)
+    frame["vote"] = frame["vote"].where(frame.index % 10 > 0, "never seen")
+    frame.to_csv(nodes, index=False)
+    pairs = [f"{tmp_path / f'{name}_nodes.csv'},{tmp_path / f'{name}_edges.csv'}" for name in ("old", "new")]
+    new = json.loads(graphshift("shift", *pairs, "-o", "label=vote", "--json").out)
+    assert any("have classes that the source has not (never seen): left out" in text for text in new["remarks"])
+    assert new["blocks"][3]["details"]["classes"] == ["w", "x", "y", "z"]
     without = json.loads(graphshift("shift", *tables(tmp_path), "-o", 'features=["age"]', "--json").out)
     assert without["blocks"][3]["p"] is None
 

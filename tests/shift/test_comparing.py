@@ -156,6 +156,15 @@ def test_named_caveats() -> None:
     assert source.y is not None
     one = compare_graphs(source.replace(y=torch.zeros_like(source.y)), target.replace(y=torch.zeros_like(source.y)))
     assert any("one class" in caveat for caveat in one["labels"].caveats)
+    narrow = compare_graphs(source, target.replace(y=torch.zeros_like(source.y)))
+    assert narrow["edges"].p is None  # all join nodes of one class: that is no shift of what edges say
+    assert any("not in the target: 1, 2" in caveat for caveat in narrow.caveats)
+    mean, deviation = source.x.mean(dim=0), source.x.std(dim=0)  # type: ignore[union-attr]
+    standard = [(x - mean) / deviation for x in (source.x, target.x / 1000)]
+    scaled = compare_graphs(source.replace(x=standard[0]), target.replace(x=standard[1]))
+    assert any("other units" in caveat for caveat in scaled["features"].caveats)
+    assert scaled["features"].high is not None
+    assert scaled["features"].high <= 1
     data = target.data
     data.edge_index = data.edge_index[:, :0]
     leftovers = compare_graphs(source, Environment("target", data, source.task))

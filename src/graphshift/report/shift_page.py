@@ -25,13 +25,13 @@ def shift_page(found: Comparison, remarks: Sequence[str] = (), expected: Estimat
     draw = can_draw()
     table = blocks_table(found)
     moved = [i for i, block in enumerate(found.blocks) if block.moved]
-    verdict: list[PageBlock] = [Table(table, best=moved), Text(table.note)]
+    verdict: list[PageBlock] = [Table(table, best=moved)]
     if draw:
         verdict.append(Figure(figures.overview(found), "Evidence for each block; those that moved are orange."))
     sections = [Section("What moved", verdict)]
     if expected is not None:
         by = estimates_table(expected)
-        inside: list[PageBlock] = [Text(told(expected)), Details("every estimate", [Table(by), Text(by.note)])]
+        inside: list[PageBlock] = [Text(told(expected)), Details("every estimate", [Table(by)])]
         sections.append(Section("What your model will score there", inside))
     sections.append(Section("What to do", [Points(found.advice)]))
     sections += [Section(block.name.capitalize(), _told(found, block, draw=draw)) for block in found.moved]
@@ -51,7 +51,7 @@ def _told(found: Comparison, block: Block, *, draw: bool) -> list[PageBlock]:
     details = block.details
     if block.name == "features" and details.get("columns"):
         table = columns_table(found)
-        result += [Table(table), Text(table.note)]
+        result += [Table(table)]
         if draw:
             result.append(
                 Figure(figures.columns_figure(details["columns"]), "The columns that moved most, in both graphs.")
@@ -59,19 +59,11 @@ def _told(found: Comparison, block: Block, *, draw: bool) -> list[PageBlock]:
     elif block.name == "structure" and "source" in details:
         if draw:
             result.append(Figure(figures.degrees_figure(details), "Nodes by degree."))
-        names = (
-            "nodes",
-            "edges",
-            "mean_degree",
-            "clustering",
-            "core_number",
-            "density",
-            "components",
-            "largest_component",
-        )
-        shown = {
-            name.replace("_", " "): f"{details['source'][name]:.4g} → {details['target'][name]:.4g}" for name in names
-        }
+        first, second = details["source"], details["target"]
+        counts, others = ("nodes", "edges", "components"), ("mean_degree", "clustering", "core_number", "density")
+        shown = {name: f"{first[name]:,.0f} → {second[name]:,.0f}" for name in counts}
+        names = (*others, "largest_component")
+        shown |= {name.replace("_", " "): f"{first[name]:.3g} → {second[name]:.3g}" for name in names}
         result.append(Facts(shown))
     elif block.name == "labels" and "classes" in details and draw:
         result.append(Figure(figures.shares_figure(details), "Class shares in both graphs."))

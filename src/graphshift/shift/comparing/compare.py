@@ -165,9 +165,8 @@ def compare_graphs(
         found[name] = dataclasses.replace(found[name], corrected=p, moved=p < level)
     target_parts = int(pair.parts.target.sum())
     parts = (pair.parts.count - target_parts, target_parts)
-    return Comparison(
-        first.name, second.name, tuple(found[name] for name in order), parts, level, _caveats(first, second)
-    )
+    caveats = _caveats(first, second, classes)
+    return Comparison(first.name, second.name, tuple(found[name] for name in order), parts, level, caveats)
 
 
 def _silent(row: Mapping[str, Any]) -> None:
@@ -214,7 +213,7 @@ def _as(graph: Any, name: str, task: Task | None) -> Environment:
     return Environment(name, graph, task or (Task("binary", 2) if graph.y is None else None))
 
 
-def _caveats(source: Environment, target: Environment) -> tuple[str, ...]:
+def _caveats(source: Environment, target: Environment, names: Sequence[str]) -> tuple[str, ...]:
     found = []
     sizes = [int(e.mask.sum()) for e in (source, target)]
     if max(sizes) > 20 * min(sizes):
@@ -223,10 +222,14 @@ def _caveats(source: Environment, target: Environment) -> tuple[str, ...]:
     if not source.graph.num_edges or not target.graph.num_edges:
         found.append("a graph has no edge, so nothing can be said of structure and neighbours")
     if source.y is not None and target.y is not None and source.task.is_classification:
-        gone = set(torch.unique(source.labels).tolist()) - set(torch.unique(target.labels).tolist())
-        fresh = set(torch.unique(target.labels).tolist()) - set(torch.unique(source.labels).tolist())
+        there, here = (sorted(torch.unique(e.labels).tolist()) for e in (source, target))
+        gone, fresh = ([names[c] for c in one if c not in other] for one, other in ((there, here), (here, there)))
         if gone:
-            found.append(f"{len(gone)} classes of the source are not in the target")
+            found.append(f"classes of the source that are not in the target: {_listed(gone)}")
         if fresh:
-            found.append(f"{len(fresh)} classes of the target are not in the source: no model knows them")
+            found.append(f"classes of the target that are not in the source, so no model knows them: {_listed(fresh)}")
     return tuple(found)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")

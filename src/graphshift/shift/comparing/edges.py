@@ -39,6 +39,11 @@ def edges_block(pair: Pair, halves: Halves) -> Block:
     if min(float(o.sum()) for o in observed) < 2 * _LEAST_EDGES:
         caveat = f"one of the graphs has fewer than {_LEAST_EDGES} edges between nodes with a class"
         return Block("edges", _MEASURE, says="There are too few edges between nodes with a class.", caveats=(caveat,))
+    if any(int((o.sum(axis=1) > 0).sum()) < 2 for o in observed):
+        caveat = "all edges of one of the graphs join nodes of one class, so nothing can be said of what they prefer"
+        return Block(
+            "edges", _MEASURE, says="In one of the graphs edges join nodes of one class only.", caveats=(caveat,)
+        )
     shares = [_smooth(o) for o in observed]
     larger = inflation(halves, lambda half: t_values(*_left(half, _pairs_of_classes(half)), half.parts.target))
     columns, sizes = _left(pair, totals)

@@ -16,6 +16,7 @@ _LEAST = 10  # nodes in which a column must differ from 0, else it says nothing
 SHOWN = 10  # columns
 _BINS = 20
 _OTHER_UNITS = 30.0  # a column whose scale differs by this factor
+_CENTRED = 0.01  # deviations that the mean of a standardised column is from 0, at most
 _HISTOGRAM_NODES = 50_000
 
 
@@ -53,11 +54,11 @@ def features_block(pair: Pair, names: tuple[str, ...]) -> Block:
     for row, c in zip(shown, order[:SHOWN], strict=True):
         row["histogram"] = _histogram(table, int(c), parts.target_nodes)
     moved = int((columns.p < 0.05).sum())
-    given = " of its class" if pair.counted_classes is not None else ""
+    given = " of one class" if pair.counted_classes is not None else ""
     says = (
-        f"By its features a node{given} is told apart with an AUC of {told.auc:.2f} (0.50 is chance); "
+        f"Nodes{given} are told apart by their features with an AUC of {told.auc:.2f} (0.50 is chance); "
         f"{moved} of {len(usable)} columns moved"
-        + (f", most {shown[0]['column']} ({shown[0]['difference']:+.2f} deviations)." if moved else ".")
+        + (f", most of all {shown[0]['column']} ({shown[0]['difference']:+.2f} deviations)." if moved else ".")
     )
     details: dict[str, Any] = {"columns": shown, "columns_moved": moved, "columns_tested": len(usable)}
     caveats = _units(means, spread, usable, names)
@@ -117,9 +118,15 @@ def _histogram(table: Any, column: int, target: Any) -> dict[str, Any]:
 
 
 def _units(means: Array, spread: Array, usable: Any, names: tuple[str, ...]) -> list[str]:
-    """Columns whose scale differs so much that they may be in other units."""
+    """Columns whose scale differs so much that they may be in other units.
+
+    Mean and deviation have to differ alike, but where the source's mean is about 0: then its columns were standardised,
+    and the deviation alone tells.
+    """
     ratio = (spread[1] + 1e-12) / (spread[0] + 1e-12)
     size = (np.abs(means[1]) + 1e-12) / (np.abs(means[0]) + 1e-12)
+    centred = np.abs(means[0]) < _CENTRED * spread[0]
+    size = np.where(centred, ratio, size)
     both = np.minimum(np.maximum(ratio, 1 / ratio), np.maximum(size, 1 / size))
     same_way = (ratio > 1) == (size > 1)
     varies = np.minimum(spread[0], spread[1]) > 1e-9

@@ -89,7 +89,27 @@ def read_pair(source: Tables, target: Tables, options: Mapping[str, Any]) -> Rea
         if alone:
             listed = ", ".join(alone[:_SHOWN]) + ("…" if len(alone) > _SHOWN else "")
             remarks.append(f"only {one.nodes} has the column {listed}: left out")
-    return _made(frames, edges, common, options, remarks)
+    if label is not None and label in frames[1].columns and str(options.get("task", "")) != "regression":
+        frames[1], more = _without_unknown(frames, str(label), target)
+        remarks += more
+    read = _made(frames, edges, common, options, remarks)
+    named = [one.nodes.stem for one in (source, target)]
+    if named[0] == named[1]:
+        return read
+    return read._replace(source=read.source.replace(name=named[0]), target=read.target.replace(name=named[1]))
+
+
+def _without_unknown(frames: list[pd.DataFrame], label: str, target: Tables) -> tuple[pd.DataFrame, list[str]]:
+    """The target's table without labels that the source does not have, and a remark; values are no classes."""
+    known, own = (frame[label].dropna() for frame in frames)
+    if pd.api.types.is_float_dtype(known) or pd.api.types.is_float_dtype(own):
+        return frames[1], []
+    unknown = own[~own.astype(str).isin(set(known.astype(str)))]
+    if not len(unknown) or len(unknown) == len(own):
+        return frames[1], []
+    listed = ", ".join(sorted(set(unknown.astype(str)))[:_SHOWN])
+    text = f"{len(unknown):,} nodes of {target.nodes} have classes that the source has not ({listed}): left out"
+    return frames[1].assign(**{label: frames[1][label].where(~frames[1].index.isin(unknown.index))}), [text]
 
 
 def _made(

@@ -57,7 +57,8 @@ def tell_apart(pair: Pair, columns: Any) -> Told:
     times = drawn_parts(parts.target, seed=pair.seed).astype(np.float64)
     draws = 0.5 + _difference(times, totals, sizes, parts.target)
     auc = 0.5 + float(_difference(np.ones((1, parts.count)), totals, sizes, parts.target)[0])
-    return Told(auc, *interval(draws), tested, sampled)
+    low, high = np.clip(interval(draws), 0.0, 1.0)
+    return Told(auc, float(low), float(high), tested, sampled)
 
 
 def _ranked(pair: Pair, columns: Any) -> tuple[Array, Array, NDArray[np.int64], int | None]:
