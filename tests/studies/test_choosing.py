@@ -7,11 +7,14 @@ from statistics import fmean, stdev
 from typing import Any
 
 import pytest
+import torch
 
 import graphshift as gs
 from graphshift.studies import Arm, Plan, Study, run_study
 from graphshift.studies.choosing import Candidate, _behind_error, _Scores, chosen, ranked
+from graphshift.studies.job_runner import without_one
 from graphshift.studies.records import Adapted, Selected
+from graphshift.studies.resolved import resolve
 
 TINY = {"epochs": 2, "hidden_channels": 4}
 ARMS = [
@@ -60,6 +63,34 @@ def test_every_training_environment_is_left_out_once_and_scored(study: Study, da
     (out,) = [e for e in data.train if e.name == names[1]]
     assert one.selections["val"].tests == {names[1]: model.score(out)}
     assert study.summary.counts["left_out"].done == 9
+
+
+def test_validation_trains_where_the_only_training_environment_is_left_out(data: gs.ShiftDataset) -> None:
+    one = gs.ShiftDataset("one", data.train[:1], data.val, data.tests)
+    whole = Plan(one, ARMS[1:2], range(1), resample=True, leave_out=1)
+    study = run_study(whole, workers=0, threads=1)
+    (left,) = [record for record in study.records if record.kind == "left_out"]
+    assert left.ok, left.reason
+    turned = without_one(one, data.train[0].name, seed=left.seed)
+    assert [e.name for e in turned.tests] == [data.train[0].name]
+    for kept, held, e in zip(turned.train, turned.val, data.val, strict=True):
+        assert not (kept.mask & held.mask).any()
+        assert torch.equal(kept.mask | held.mask, e.mask)
+    settings = {n: v for n, v in left.settings.items() if n in gs.ERM().get_params()}
+    model = gs.ERM(**settings).fit(turned.train, turned.val)
+    assert left.selections["val"].tests == {data.train[0].name: model.score(data.train[0])}
+    assert list(ranked(study)[0].places) == ["validation", f"{data.train[0].name} left out"]
+
+
+def test_the_only_training_environment_stays_if_validation_cannot_train(data: gs.ShiftDataset) -> None:
+    (train, *_), (val, *_) = data.train, data.val
+    few = val.mask & (torch.arange(val.num_nodes) < 15)
+    shared = val.replace(known_y=torch.full((val.num_nodes,), -1))
+    lacking = val.replace(mask=val.mask & (val.y != 0))
+    for other in (val.replace(mask=few), shared, lacking, val):
+        both = gs.ShiftDataset("x", [train], [other], [])
+        found = resolve(Plan(both, ARMS[1:2], range(1), leave_out=1), both).left_out
+        assert found == ((train.name,) if other is val else ())
 
 
 def test_the_score_is_the_mean_of_validation_and_left_out_environments(study: Study, data: gs.ShiftDataset) -> None:

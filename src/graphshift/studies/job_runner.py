@@ -74,7 +74,7 @@ def attempt(job: Job, data: ShiftDataset, log: Log = NO_LOG) -> Record:
     reset_peak()
     try:
         if job.kind == "left_out":
-            data = without_one(data, job.environment)
+            data = without_one(data, job.environment, job.settings["seed"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GraphshiftWarning)  # those about the data have been shown
             found = in_domain(job, data) if job.kind == "limit" else _logged(job, data, log)
@@ -83,11 +83,19 @@ def attempt(job: Job, data: ShiftDataset, log: Log = NO_LOG) -> Record:
     return record_of(job, status="ok", metric=data.task.metric, peak_rss_mb=_peak_mb(), **found)
 
 
-def without_one(data: ShiftDataset, name: str | None) -> ShiftDataset:
-    """The data with one training environment in the place of the tests."""
+def without_one(data: ShiftDataset, name: str | None, seed: int = 0) -> ShiftDataset:
+    """The data with one training environment in the place of the tests.
+
+    If it is the only one, the validation environments train instead, and a fifth of their nodes validates (``seed``
+    draws them).
+    """
     left = [e for e in data.train if e.name == name]
     hidden = [e.unlabelled().replace(name=f"{e.name}, unlabelled") for e in left if data.target]
-    return replace(data, train=[e for e in data.train if e.name != name], tests=left, target=hidden)
+    train, val = [e for e in data.train if e.name != name], list(data.val)
+    if not train:
+        kept, held = SELECTIONS["id_val"].split(Roles(val, (), (), seed))
+        train, val = list(kept), [e.replace(name=f"{e.name}, held out") for e in held]
+    return replace(data, train=train, val=val, tests=left, target=hidden)
 
 
 def failed(job: Job, reason: str) -> Record:

@@ -24,6 +24,9 @@ from graphshift.training.selection import SELECTIONS
 #: Of training environments that are left out in turn: so many at most, each with so many counted nodes at least.
 _MOST_LEFT_OUT, _FEWEST_NODES = 5, 20
 
+#: Of the nodes of the only training environment: so many must validation have to train in its place.
+_SMALLER = 0.1
+
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedPlan(Plan):
@@ -169,13 +172,19 @@ def unexpected(data: ShiftDataset) -> str:
 
 
 def _left_out(data: ShiftDataset) -> tuple[str, ...]:
-    """Training environments that can be left out: large enough, and with no class that only they have."""
-    if len(data.train) < 2:
+    """Training environments that can be left out: large enough, and with no class that only they have.
+
+    The only one there is can be left out if validation can train instead: it has a graph and every class of its own,
+    and is not much smaller.
+    """
+    alone = len(data.train) == 1
+    if not data.train or (alone and any(e.known_y is not None for e in (*data.train, *data.val))):
         return ()
     found = []
     for one in data.train:
-        others = [e for e in data.train if e is not one]
-        if int(one.mask.sum()) < _FEWEST_NODES:
+        others = data.val if alone else [e for e in data.train if e is not one]
+        needed = max(_FEWEST_NODES, _SMALLER * int(one.mask.sum())) if alone else 0
+        if int(one.mask.sum()) < _FEWEST_NODES or sum(int(e.mask.sum()) for e in others) < needed:
             continue
         if data.task.is_classification:
             known = {int(label) for e in others for label in e.labels.unique()}
