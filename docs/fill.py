@@ -30,6 +30,7 @@ PAGES = tuple(
         "how-to/trust.md",
         "how-to/watch.md",
         "how-to/choose.md",
+        "how-to/recommend.md",
         "theory.md",
     )
 )

@@ -117,11 +117,11 @@ def test_data_in_memory_with_tests(data: gs.ShiftDataset, small: list[float]) ->
     found = gs.recommend(data, 100.0, threads=1)
     assert 0 < small[0] <= 85
     assert found.name in {one.name for one in found.answer.candidates}
-    assert found.places == ["validation"]
+    assert found.places == ["validation", "train left out"]  # where validation trained
     assert {"mean_test", "worst_test"} <= set(found.frame.columns)
     assert list(found.frame["recommended"]).count(True) == 1
     assert str(found).startswith(f"Use {found.name}: ")
-    assert "Chosen by validation; test labels were not used." in str(found)
+    assert "Chosen by validation and 1 left-out training environment; test labels were not used." in str(found)
     assert "EERM gradient, sage" in found.dropped
     assert make_estimator(found.settings).settings()["selection"] == "val"
     model = found.estimator().fit(data)

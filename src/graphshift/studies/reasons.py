@@ -89,9 +89,10 @@ def paragraph(found: Recommendation) -> str:
         parts.append(f"Its explorer is for {explorer}.")
     elif backbone is not None and not uses_edges(str(backbone)):
         parts.append("It does without edges, so they may mislead here.")
+    left = len(found.places) - 1
     parts.append(
         f"Chosen by {'validation' if plan.selections[0] == 'val' else 'held-out training nodes'}"
-        + (f" and {len(found.places) - 1} left-out training environments" if len(found.places) > 1 else "")
+        + (f" and {left} left-out training environment{'s' * (left > 1)}" if left else "")
         + (", and by what is expected on the unlabelled target" if found.criterion == "target" else "")
         + "; test labels were not used."
     )

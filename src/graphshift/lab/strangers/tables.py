@@ -30,7 +30,7 @@ def strangers_tables(records: Sequence[Mapping[str, Any]]) -> list[StudyTable]:
         best = record["best"]
         row = [f"{record['stranger']} {record['draw']}", record["metric"], f"{record['budget']:g} s"]
         row += [record["chosen"]["name"], show(record["chosen"]["test"]), name, show(record["references"][name])]
-        row += [f"{'> ' * late}{-100 * gap:+.1f}", f"{best['name']} ({show(best['test'])})"]
+        row += [f"{'> ' * late}{0.0 - 100 * gap:+.1f}", f"{best['name']} ({show(best['test'])})"]
         rows.append(row)
     note = (
         "Mean over tests; test labels were looked at when all was done. > : more than two points below the best "
