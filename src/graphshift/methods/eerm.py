@@ -335,7 +335,8 @@ class EERM(GNNEstimator):
         variance: of which risks the variance is taken where there are several training graphs: ``"pooled"`` (Eq. 3),
             ``"within"`` each graph or ``"averaged"`` over graphs first, as the authors' code does on Facebook-100 and
             on Elliptic.
-        reward_variance: the same for the explorers' reward; ``"same"``: as ``variance``.
+        reward_variance: the same for the explorers' reward; ``"same"``: as ``variance``. By default that of the
+            explorer's own graph, since it can change nothing between graphs; Eq. 3 has ``"pooled"``.
         reset_explorers: forget what the explorers learned at every epoch, as the authors' code does on Cora, Photo and
             Arxiv. Algorithm 1 never resets.
         directed_edits: flip one direction of an undirected edge, as in the paper's formula.
@@ -380,7 +381,7 @@ class EERM(GNNEstimator):
         "pooled", help="of which risks, with several graphs: pooled, within a graph, averaged"
     )
     reward_variance: Literal["same", "pooled", "within", "averaged"] = hparam(
-        "same", needs="learns", help="of which, for the explorers; same: as variance"
+        "within", needs="learns", help="of which, for the explorers; within: their own graph; same: as variance"
     )
     reset_explorers: bool = hparam(False, needs="learns", help="forget what explorers learned at every epoch")
     directed_edits: bool = hparam(False, needs="edits_edges", help="flip one direction of an undirected edge")

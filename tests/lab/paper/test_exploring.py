@@ -118,7 +118,7 @@ def risk_of(backbone: Backbone, environment: Environment, graph: Graph) -> float
 @pytest.mark.parametrize("credit", ["shared", "difference"])
 def test_explorers_learn_and_the_gnn_stays(credit: str, training: list[Environment], backbone: Backbone) -> None:
     before = copied(backbone.state_dict())
-    method = EERMMethod(backbone, EERM(views=3, credit=credit), learner)
+    method = EERMMethod(backbone, EERM(views=3, credit=credit, reward_variance="pooled"), learner)
     twins = [[learner(m, k) for k in range(3)] for m in range(2)]
     for _ in range(3):
         views, risks = method.explore(training)
@@ -177,7 +177,7 @@ def test_a_record_holds_what_happened(learner_name: str) -> None:
     def make(m: int, k: int) -> Explorer:
         return Reinforce(2, lr=0.2, seed=derive_seed(6, 3, m, k), **options)
 
-    method = EERMMethod(backbone, EERM(views=3, credit=credit), make)
+    method = EERMMethod(backbone, EERM(views=3, credit=credit, reward_variance="pooled"), make)
     variances, controls = [], []
     for step in range(40):
         views, risks = method.explore(training)

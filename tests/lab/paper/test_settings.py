@@ -163,7 +163,7 @@ def test_paper_follows_the_text(name: str) -> None:
     eerm = arms["eerm"]
     assert arms["erm"].lr == eerm.lr
     assert (eerm.directed_edits, eerm.reset_explorers, eerm.beta_end) == (True, False, None)
-    assert (eerm.variance, eerm.reward_variance, eerm.batch) == ("pooled", "same", "all")
+    assert (eerm.variance, eerm.reward_variance, eerm.batch) == ("pooled", "pooled", "all")
     assert eerm.explorer_options == {"entries_per_node": None}  # the policy is not bounded
     s, beta, lr, explorer_lr = (eerm.edits_per_node, eerm.beta, eerm.lr, eerm.explorer_lr)
     if name in ARTIFICIAL:

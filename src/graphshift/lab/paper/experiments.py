@@ -70,6 +70,9 @@ class Experiment:
 _ALL = ("published", "paper", "fair", "ablation", "explorers", "methods", "simple", "selections")
 _COMMON = {"epochs": 200, "weight_decay": 1e-3, "hidden_channels": 32, "num_layers": 2}
 
+#: Several training graphs: explorers are rewarded for the variance of all risks (Eq. 3), which is not our default.
+_POOLED = {"reward_variance": "pooled"}
+
 #: The GNN steps before any explorer has learned, and they forget at every epoch; edits go one way.
 _NEVER_LEARNED = {"reset_explorers": True, "directed_edits": True}
 
@@ -214,7 +217,7 @@ def _facebook(training: str) -> Experiment:
         f"facebook-{training}",
         "facebook100",
         "gcn",
-        {"views": 3, "edits_per_node": 5, "beta": 1.0, "lr": 0.01, "explorer_lr": 0.005},
+        {**_POOLED, "views": 3, "edits_per_node": 5, "beta": 1.0, "lr": 0.01, "explorer_lr": 0.005},
         {"training": training, "tests": _SCHOOLS},
         erm={"lr": 0.01},
         code={"directed_edits": True},
@@ -235,9 +238,9 @@ def _elliptic(backbone: str, **eerm: Any) -> Experiment:
         f"elliptic-{backbone}",
         "elliptic",
         backbone,
-        {"views": 3, "edits_per_node": 5, "beta": 1.0, **eerm},
+        {**_POOLED, "views": 3, "edits_per_node": 5, "beta": 1.0, **eerm},
         erm={"lr": 0.01},
-        code={"directed_edits": True, "variance": "averaged"},
+        code={"directed_edits": True, "variance": "averaged", "reward_variance": "averaged"},
         code_options={"one_way": True, "two_logits": True},
         code_both=_AUTHORS_BACKBONES[backbone],
         common=_COMMON | {"weight_decay": 0.0},

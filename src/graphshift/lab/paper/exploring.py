@@ -264,7 +264,7 @@ def _distinct(actions: Tensor | None) -> float:
 
 
 def _method(backbone: Backbone, make: Callable[[int, int], Explorer], credit: Any = "shared") -> EERMMethod:
-    return EERMMethod(backbone, EERM(views=_VIEWS, credit=credit), make)
+    return EERMMethod(backbone, EERM(views=_VIEWS, credit=credit, reward_variance="pooled"), make)
 
 
 def _reinforce(case: Case, options: Mapping[str, Any], m: int, k: int) -> Explorer:

@@ -121,7 +121,7 @@ def _code(experiment: Experiment) -> dict[str, Any]:
 
 def _paper(experiment: Experiment) -> _Made:
     settings = {**experiment.eerm, **experiment.text}
-    own = {"erm": settings, "eerm": {**settings, **_EXACT, "directed_edits": True}}
+    own = {"erm": settings, "eerm": {"reward_variance": "pooled", **settings, **_EXACT, "directed_edits": True}}
     arms = [_arm(experiment, method, experiment.backbone, own[method]) for method in experiment.methods]
     return arms, {**experiment.options, **experiment.text_options}, 0
 
