@@ -75,7 +75,7 @@ def test_steps_are_those_of_algorithm_1(T: int, count: int, K: int, optimizer: s
     options = {"optimizer": optimizer, "lr": 2.0 if optimizer == "adam" else 3000.0}
     method = EERMMethod(
         backbone,
-        EERM(views=K, inner_steps=T, beta=0.7, lr=0.02, weight_decay=0.1),
+        EERM(views=K, inner_steps=T, beta=0.7, lr=0.02, weight_decay=0.1, reward_variance="pooled"),
         lambda m, k: learner(m, k, **options),
     )
     explorers = [[learner(m, k, **options) for k in range(K)] for m in range(count)]
@@ -277,7 +277,9 @@ def test_rewards_are_the_variance_or_what_a_view_adds_to_it(credit: str) -> None
     backbone = GCN(5, 3, hidden_channels=6).train()
     twin = copy.deepcopy(backbone)
     training = environments(2)
-    EERMMethod(backbone, EERM(views=3, credit=credit), lambda m, k: Watching(log, m, k)).step(training, 0.0)
+    EERMMethod(backbone, EERM(views=3, credit=credit, reward_variance="pooled"), lambda m, k: Watching(log, m, k)).step(
+        training, 0.0
+    )
     views = [(place, view) for what, place, view, *_ in log if what == "propose"]
     risks = np.array([risk_of(twin, training[m], view.graph).item() for (m, _), view in views], dtype=np.float64)
     rewards = [entry[4] for entry in log if entry[0] == "learn"]
