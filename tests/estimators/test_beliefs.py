@@ -12,6 +12,7 @@ from torch import Tensor
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.storage import read_json, write_json
+from graphshift.estimators import beliefs as beliefs_file
 from graphshift.estimators.beliefs import Ends, beliefs, gain, pair_rates, propagated
 from graphshift.estimators.loading import load_model
 from graphshift.graph.graph import Graph
@@ -150,13 +151,20 @@ def test_where_edges_say_nothing_it_is_left_alone(model: gs.Logistic, data: gs.S
         model.predict(bare, adapt="beliefs")
 
 
-def test_when_it_is_not_taken(data: gs.ShiftDataset) -> None:
+def test_when_it_is_not_taken(data: gs.ShiftDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     test = data.tests[0]
     bare = gs.ShiftDataset("bare", data.train, (), data.tests)
     with pytest.warns(GraphshiftWarning, match="no validation graph with a score"):
         gs.Logistic(selection="last").fit(bare).predict(test, adapt="beliefs")
     model = gs.ERM("mlp", epochs=3, hidden_channels=8).fit(data)
     assert model.can_adapt("beliefs")
+    with monkeypatch.context() as patched:
+        patched.setattr(beliefs_file, "_REHEARSED", 3 * data.val[0].graph.num_edges)
+        model.calibrate(data.val)
+        assert model.rehearsed_ is not None
+        patched.setattr(beliefs_file, "_REHEARSED", 3 * data.val[0].graph.num_edges - 1)
+        model.calibrate(data.val)
+        assert model.rehearsed_ is None
     model.rehearsed_ = [0.6, 0.5]
     with pytest.warns(GraphshiftWarning, match=r"the score goes from 0\.600 to 0\.500"):
         model.predict(test, adapt="beliefs")

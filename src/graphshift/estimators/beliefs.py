@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _STEPS, _KEPT = 30, 0.5  # of propagation, and how much of an old message stays
 _FITTING = 5  # rounds in which class shares are fitted, after each step
 _MOST, _ENTRIES = 50_000, 5_000_000  # edges that rates are estimated on, and entries of the table of their pairs
+_REHEARSED = 2_000_000  # edges times classes of a validation graph: above, every fit would take seconds longer
 _TINY = 1e-12
 
 
@@ -160,11 +161,14 @@ def rehearsed(model: Estimator, graphs: Sequence[Environment]) -> list[float] | 
 
     Args:
         model: which was not trained on them.
-        graphs: the validation graphs, as a rule.
+        graphs: the validation graphs, as a rule; large ones are left out.
     """
-    if unfit(model) or not graphs:
+    if unfit(model):
         return None
     graphs = [standing_for(e).to(model._device()) for e in graphs]
+    graphs = [e for e in graphs if e.graph.num_edges * model.task_.num_classes <= _REHEARSED]
+    if not graphs:
+        return None
     outputs = [model._plain_output(e, ()) for e in graphs]
     with_it = [_with_edges(model, e, one)[0] for e, one in zip(graphs, outputs, strict=True)]
     try:
@@ -184,7 +188,8 @@ def believed(model: Estimator, environment: Environment) -> Tensor:
         )
     output, known, sign = model._plain_output(environment, ()), model.rehearsed_, model.task_.scorer.sign
     if known is None:
-        why = "there was no validation graph with a score to rehearse it on"
+        few = f"of at most {_REHEARSED:,} edges times classes"
+        why = f"there was no validation graph with a score, and {few}, to rehearse it on"
     elif sign * (known[1] - known[0]) < 0:
         why = f"on the validation graphs the score goes from {known[0]:.3f} to {known[1]:.3f}"
     else:
