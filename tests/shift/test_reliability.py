@@ -10,8 +10,8 @@ import pytest
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.metrics import METRICS, confidence_bins
-from graphshift.report.reliability_page import reliability_page
-from graphshift.shift.reliability import Curves, curves_of
+from graphshift.report.reliability_page import reliability_page, verdict
+from graphshift.shift.reliability import Curves, Reliability, curves_of
 
 
 def drawn(n: int = 400) -> tuple[Any, Any]:
@@ -80,6 +80,8 @@ def test_a_page_and_a_notebook_show_the_numbers(found: Any) -> None:
     before, after = (np.mean([one[kind].ece for one in found.graphs.values()]) for kind in ("raw", "moved"))
     assert f"{100 * before:.1f} points" in text
     assert f"{100 * after:.1f} points calibrated" in text
+    first = next(iter(found.graphs))
+    assert f"points from accuracy on {first} as it is" in verdict(Reliability({first: found.graphs[first]}))
 
 
 def test_answers_have_a_picture() -> None:

@@ -42,7 +42,9 @@ def verdict(found: Reliability) -> str:
     before, after = (
         100 * sum(one[kind].ece for one in found.graphs.values()) / len(found.graphs) for kind in ("raw", last)
     )
-    text = f"Confidence is {before:.1f} points from accuracy in the mean over {len(found.graphs)} graphs"
+    names = list(found.graphs)
+    where = f"in the mean over {len(names)} graphs" if len(names) > 1 else f"on {names[0]}"
+    text = f"Confidence is {before:.1f} points from accuracy {where}"
     return f"{text}." if last == "raw" else f"{text} as it is, and {after:.1f} points {_WORDS[last]}."
 
 
