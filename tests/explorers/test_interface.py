@@ -140,6 +140,7 @@ def test_what_an_explorer_is_can_be_read_on_its_class() -> None:
         "mixed": ["edits_edges", "changes_features", "needs_risk", "follows_edges", "side_by_side"],
         "random": ["edits_edges", "side_by_side"],
         "reinforce": ["learns", "edits_edges", "side_by_side"],
+        "swap-edges": ["edits_edges"],
     }
 
     class Learning(Random):

@@ -9,13 +9,16 @@ from graphshift.data.environment import Environment
 from graphshift.explorers.base import EXPLORERS, Explorer, Risk, View, as_graph
 from graphshift.graph.graph import Graph
 
+_DRAWS = 20
+
 
 @EXPLORERS.register("swap-edges")
 class SwapEdges(Explorer):
     """Pairs of edges (a, b), (c, d) become (a, d), (c, b): who is joined to whom changes, degrees do not.
 
     nodes · s edges are drawn, but no more than a share of all, and paired. A pair stays as it is if it would make a
-    loop, an edge that is there already, or an edge that another pair makes. Each edge is in one pair at most.
+    loop, an edge that is there already, or an edge that another pair makes. Each edge is in one pair at most. Where no
+    pair could swap, edges are drawn again, 20 times at most.
 
     >>> ring = Graph.from_edge_index(torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]]), 5)
     >>> view = SwapEdges(1, most=1.0, seed=4).propose(ring)
@@ -38,6 +41,14 @@ class SwapEdges(Explorer):
     def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
         """Swaps random edges. ``risk`` is not needed."""
         given = as_graph(graph)
+        for _ in range(_DRAWS):
+            view = self._drawn(given)
+            if view.flips.numel():
+                break
+        return view
+
+    def _drawn(self, given: Graph) -> View:
+        """The view of one drawing."""
         home, n = given.to(torch.device("cpu")), given.num_nodes
         row, col = home.pattern.row.long(), home.pattern.col.long()
         both = home.undirected and not self.directed
