@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from statistics import median
@@ -92,6 +93,15 @@ def test_million(bench: Bench) -> None:
     found = run("million", bench)
     assert bars(found) == {"peak-random-60": (4.5, False), "peak-random-60-low-memory": (2.5, False)}
     assert found["peak-random-60"].value == bench.outcome.data["normal"]["peak"] / 1e9
+
+
+def test_shift(bench: Bench) -> None:
+    bench.sizes = replace(bench.sizes, million=600)
+    found = run("shift", bench)
+    assert bars(found) == {"shift-600": (60.0, False), "peak-shift-600": (4.0, False)}
+    told = bench.outcome.data["comparison"]
+    assert found["shift-600"].value == told["compare"] / 1e6 > 0
+    assert found["peak-shift-600"].value == told["peak"] / 1e9 > 0
 
 
 def test_tables(bench: Bench) -> None:

@@ -29,6 +29,7 @@ from graphshift.graph.graph import Graph
 from graphshift.lab.bench.workload import community_environment, explorer_bytes, new_method, planted_environment
 from graphshift.methods import Method
 from graphshift.methods.erm import ERM
+from graphshift.shift.comparing.compare import compare_graphs
 from graphshift.training.batches import Batches, PartBatches
 
 _TINY = 60  # nodes
@@ -61,6 +62,8 @@ def measure(task: dict[str, Any]) -> dict[str, int]:
         return _on_parts(task)
     if "divide" in task:
         return _divide(task)
+    if "compare" in task:
+        return _compare([Path(path) for path in task["compare"]])
     if "communities" in task:
         data = ShiftDataset("communities", [community_environment(task["communities"])])
         partition(data, task["folder"], parts=task["parts"], by="streaming")
@@ -96,6 +99,15 @@ def _divide(task: dict[str, Any]) -> dict[str, int]:
         warnings.simplefilter("ignore", GraphshiftWarning)
         partition_tables(nodes, edges, folder, parts=task["parts"], by="streaming", **folds)
     return {"before": before, "peak": peak_bytes(), "divide": round(1e6 * (time.perf_counter() - started))}
+
+
+def _compare(paths: list[Path]) -> dict[str, int]:
+    """What has moved between two graphs: microseconds, how many blocks were named, and the peak."""
+    source, target = (_environment(path) for path in paths)
+    started = time.perf_counter()
+    found = compare_graphs(source, target)
+    taken = time.perf_counter() - started
+    return {"peak": peak_bytes(), "compare": round(1e6 * taken), "moved": len(found.moved)}
 
 
 def _on_parts(task: dict[str, Any]) -> dict[str, int]:

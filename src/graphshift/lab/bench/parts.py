@@ -32,6 +32,9 @@ PARTS: dict[str, Part] = {
     "million": Part("bars", "bars.million", "peak memory at a million nodes"),
     "batches": Part("bars", "bars.batches", "training on parts beside the full batch: time and peak memory"),
     "reach": Part("bars", "bars.reach", "100 million edges: tables into parts, an epoch of EERM, prediction"),
+    "shift": Part(
+        "bars", "bars.comparison", "what has moved between two graphs of a million nodes: time and peak memory"
+    ),
     "twitch": Part("bars", "bars.twitch", "a real graph with sparse features: time, and the policies' memory"),
     "cora": Part("bars", "bars.cora", "an epoch with validation, EERM over ERM"),
     "dense": Part("bars", "bars.dense", "our explorer beside a dense N × N one"),
@@ -46,7 +49,7 @@ PARTS: dict[str, Part] = {
 
 SECTIONS = tuple(dict.fromkeys(part.section for part in PARTS.values()))
 
-_LARGE = ("exponent", "million", "batches", "reach", "tables")
+_LARGE = ("exponent", "million", "batches", "reach", "shift", "tables")
 
 #: What ``--check`` runs again: the bars that stay at 100,000 nodes or fewer.
 CHECKED = tuple(name for name, part in PARTS.items() if part.section == "bars" and name not in _LARGE)

@@ -48,12 +48,15 @@ def planted_environment(nodes: int, *, degree: int = 10, features: int = 64) -> 
     return data.train[0]
 
 
-def community_environment(nodes: int, *, degree: int = 10, features: int = 64, size: int = 1_000) -> Environment:
+def community_environment(
+    nodes: int, *, degree: int = 10, features: int = 64, size: int = 1_000, seed: int = 0, moved: float = 0.0
+) -> Environment:
     """A graph that can be divided: nodes in communities of ``size``, of whose edges every tenth leads anywhere.
 
     Communities have consecutive numbers before all nodes are renumbered at random. Labels are noisy signs of features.
+    The first feature is higher by ``moved``.
     """
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(seed)
     first, second = community_edges(generator, nodes, nodes * degree // 2, size)
     number = generator.permutation(nodes)
     low, high = np.minimum(number[first], number[second]), np.maximum(number[first], number[second])
@@ -61,6 +64,7 @@ def community_environment(nodes: int, *, degree: int = 10, features: int = 64, s
     both = torch.from_numpy(np.sort(np.concatenate([keys, keys % nodes * nodes + keys // nodes])))
     x = torch.from_numpy(generator.standard_normal((nodes, features), dtype=np.float32))
     y = (x[:, :4].sum(dim=1) + torch.from_numpy(generator.standard_normal(nodes, dtype=np.float32)) > 0).long()
+    x[:, 0] += moved
     no_edges = torch.empty(2, 0, dtype=torch.int64)
     made = Environment("train", Data(x=x, edge_index=no_edges, y=y), Task("binary", 2))
     return made.replace(graph=Graph.from_keys(nodes, both, undirected=True))
