@@ -167,8 +167,8 @@ def test_every_parameter_and_every_logit_that_should_move_does(name: str, low_me
     assert still <= {"layers.0.bias", "layers.1.bias"}  # batch normalisation takes them off
     for row in method.explorers:
         for explorer in row:
-            # The MLP sees no edges, and A2GNN none in training: all views of a graph have one risk, and there is nothing to
-            # learn but rounding.
+            # The MLP sees no edges, A2GNN none in training: all views of a graph have one risk, and nothing is to be
+            # learned but rounding.
             logits = explorer.policy.dense_logits()
             moved = (logits - logits[0, 1]).masked_fill(torch.isinf(logits), 0).abs()
             assert (moved.amax(dim=1) > 0).all() or name in ("mlp", "a2gnn")
