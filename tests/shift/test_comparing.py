@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from torch_geometric.data import Data
 
@@ -9,9 +10,11 @@ import graphshift as gs
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
 from graphshift.lab.shift.planting import STRENGTHS, made_pair
+from graphshift.shift.comparing import halving
 from graphshift.shift.comparing.compare import Comparison, compare_graphs
 from graphshift.shift.comparing.edges import fitted
-from graphshift.shift.comparing.parts import exchange_test, holm, parts_of, t_values
+from graphshift.shift.comparing.parts import Parts, exchange_test, holm, parts_of, t_values
+from graphshift.shift.comparing.sides import make_pair
 from graphshift.shift.comparing.telling import _ranks
 
 
@@ -30,6 +33,31 @@ def test_t_is_that_of_the_formula() -> None:
         pooled = sum(variances)
         expected.append((means[1] - means[0]) / np.sqrt(sum(max(v, 0.1 * pooled) for v in variances)))
     assert np.allclose(t_values(totals, sizes, target), expected)
+
+
+def test_halves_of_a_large_graph_are_small_and_stay_inside_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(halving, "_MOST_NODES", 600)
+    monkeypatch.setattr(halving, "_LARGE", 2_400)
+    environment = gs.load("planted", nodes=3_000, environments=3).train[0]
+    pair = make_pair(environment, environment, ("0", "1", "2", "3"), 0)
+    halves = halving.halvings(pair, 3)
+    assert [len(own) for own in halves] == [3, 3]
+    for half in (*halves[0], *halves[1]):
+        sizes = [side.environment.num_nodes for side in half.sides]
+        assert 100 < sum(sizes) < 900
+        assert half.parts.count == 8
+        assert half.parts.target.sum() == 4
+        assert len(half.parts.number) == sum(sizes)
+
+
+def test_totals_of_many_columns_are_those_of_each() -> None:
+    rng = np.random.default_rng(0)
+    number = rng.integers(0, 5, 40)
+    parts = Parts(number, np.arange(5) > 2, (number, number))
+    table = rng.normal(size=(40, 21)).astype(np.float32)
+    expected = [[table[number == p, c].astype(float).sum() for c in range(21)] for p in range(5)]
+    np.testing.assert_allclose(parts.total(table), expected)
+    np.testing.assert_allclose(parts.total(scipy.sparse.csr_array(table)), expected)
 
 
 def test_exchanges_give_the_p_value_of_all_exchanges() -> None:

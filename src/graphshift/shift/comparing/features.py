@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from graphshift.shift.comparing.block import Block, joined
-from graphshift.shift.comparing.parts import Array, exchange_test
+from graphshift.shift.comparing.parts import Array, column_blocks, exchange_test
 from graphshift.shift.comparing.sides import Pair
 from graphshift.shift.comparing.telling import tell_apart
 
@@ -25,7 +25,7 @@ def features_block(pair: Pair, names: tuple[str, ...]) -> Block:
     table = pair.counted((pair.source.x, pair.target.x))
     parts = pair.parts
     sums = parts.total(table)
-    filled = np.asarray((table != 0).sum(axis=0)).ravel() if scipy.sparse.issparse(table) else (table != 0).sum(axis=0)
+    filled = np.asarray((table != 0).sum(axis=0)).ravel() if scipy.sparse.issparse(table) else _filled(table)
     constant = filled < _LEAST
     means, spread = _moments(table, parts.target_nodes)
     pooled = np.sqrt(np.maximum((spread[0] ** 2 + spread[1] ** 2) / 2, 1e-12))
@@ -86,15 +86,21 @@ def _moments(table: Any, target: Any) -> tuple[Array, Array]:
     """The mean and the deviation of every column on each side, ``[2, columns]``."""
     means, spread = [], []
     for side in (~target, target):
-        own = table[side]
-        mean = np.asarray(own.mean(axis=0), dtype=np.float64).ravel()
-        if scipy.sparse.issparse(own):
+        if scipy.sparse.issparse(table):
+            own = table[side]
+            mean = np.asarray(own.mean(axis=0), dtype=np.float64).ravel()
             second = np.asarray(own.multiply(own).mean(axis=0), dtype=np.float64).ravel() - mean**2
         else:
-            second = own.var(axis=0, dtype=np.float64)
+            blocks = (table[:, block][side].astype(np.float64) for block in column_blocks(table.shape[1]))
+            mean, second = np.concatenate([[one.mean(axis=0), one.var(axis=0)] for one in blocks], axis=1)
         means.append(mean)
         spread.append(np.sqrt(np.maximum(second, 0)))
     return np.stack(means), np.stack(spread)
+
+
+def _filled(table: Any) -> Any:
+    """How many values of each column of a dense table differ from 0."""
+    return np.concatenate([(table[:, block] != 0).sum(axis=0) for block in column_blocks(table.shape[1])])
 
 
 def _histogram(table: Any, column: int, target: Any) -> dict[str, Any]:

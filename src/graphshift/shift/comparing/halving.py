@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from scipy.stats import norm as normal
 from scipy.stats import t as student
 
+from graphshift.data.communities import communities
 from graphshift.datasets.temporal import subgraph
 from graphshift.shift.comparing.parts import Array, Parts
 from graphshift.shift.comparing.sides import Pair, Side
 
 _HALVINGS = 10  # of each graph
 _TAILS = float(student.ppf(0.995, _HALVINGS) / normal.ppf(0.995))
-_MOST_NODES = 6_000  # of a graph that is halved: of a larger one some parts are taken
+_MOST_NODES, _FEWEST_PARTS = 6_000, 8  # of a graph that is halved: of a larger one some parts are taken
+_LARGE = 4 * _MOST_NODES  # nodes of a graph whose parts are too large for that: a community of each is taken
 
 
 Halves: TypeAlias = tuple[list[Pair], list[Pair]]
@@ -33,8 +35,22 @@ Halves: TypeAlias = tuple[list[Pair], list[Pair]]
 def halvings(pair: Pair, times: int = _HALVINGS) -> Halves:
     """Pairs of random halves of the source, and of the target."""
     generator = np.random.default_rng([pair.seed, 8])
-    first, second = ([half for _ in range(times) for half in _halved(pair, i, generator)] for i in (0, 1))
+    pieces = [_pieces(side, pair.seed + i) for i, side in enumerate(pair.sides)]
+    first, second = ([half for _ in range(times) for half in _halved(pair, i, pieces[i], generator)] for i in (0, 1))
     return first, second
+
+
+def _pieces(side: Side, seed: int) -> NDArray[np.int64] | None:
+    """Of a large graph the community of each node, so small that a few make a graph to halve."""
+    graph = side.environment.graph
+    if graph.num_nodes <= _LARGE:
+        return None
+    return communities(graph, graph.num_nodes * _FEWEST_PARTS // _MOST_NODES, seed=seed)
+
+
+def _one_piece(part: NDArray[np.int64], pieces: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
+    """The nodes of a part that are in one of its pieces, drawn by size, ``[any]``."""
+    return part[pieces[part] == pieces[generator.choice(part)]]
 
 
 def inflation(halves: Halves, statistic: Callable[[Pair], Array | None]) -> Array | float:
@@ -52,16 +68,20 @@ def inflation(halves: Halves, statistic: Callable[[Pair], Array | None]) -> Arra
     return largest * _TAILS
 
 
-def _halved(pair: Pair, i: int, generator: np.random.Generator) -> Iterator[Pair]:
+def _halved(pair: Pair, i: int, pieces: NDArray[np.int64] | None, generator: np.random.Generator) -> Iterator[Pair]:
     side, everyone = pair.sides[i], pair.parts.everyone[i]
     parts = generator.permutation(np.unique(everyone[everyone >= 0]))
     share = _MOST_NODES / max(len(everyone), 1)
-    parts = parts[: max(int(share * len(parts)), 8)]
-    if len(parts) < 8:
+    parts = parts[: max(int(share * len(parts)), _FEWEST_PARTS)]
+    if len(parts) < _FEWEST_PARTS:
         return
     dealt = np.full(pair.parts.count + 1, -1)  # the last place is for nodes of no part
     dealt[parts[::2]], dealt[parts[1::2]] = 0, 1
     half = dealt[everyone]
+    if pieces is not None:
+        kept = np.concatenate([_one_piece(np.flatnonzero(everyone == part), pieces, generator) for part in parts])
+        half, whole = np.full_like(half, -1), half
+        half[kept] = whole[kept]
     loose = everyone < 0
     half[loose] = np.where(
         generator.random(int(loose.sum())) < min(share, 1.0), generator.integers(2, size=int(loose.sum())), -1

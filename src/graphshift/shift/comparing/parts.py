@@ -25,7 +25,13 @@ PARTS = 60  # of both graphs together; a graph has at least FEWEST
 FEWEST = 12
 EXCHANGES = 999
 _DRAWS = 400  # of the bootstrap
+_COLUMNS = 8  # of a dense table that are looked at together
 _FLOOR = 0.1  # of the pooled variance: a side with less is taken to have this much
+
+
+def column_blocks(count: int) -> list[slice]:
+    """Columns a few at a time, for what takes copies of a large table."""
+    return [slice(begin, begin + _COLUMNS) for begin in range(0, count, _COLUMNS)]
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,12 @@ class Parts:
         """Sums over the nodes of each part: of ``[nodes]`` or ``[nodes, columns]``, also sparse."""
         nodes = len(self.number)
         member = scipy.sparse.csr_array((np.ones(nodes), self.number, np.arange(nodes + 1)), shape=(nodes, self.count))
-        found = member.T @ values
-        return found.toarray() if scipy.sparse.issparse(found) else np.asarray(found)
+        if scipy.sparse.issparse(values):
+            return np.asarray((member.T @ values).toarray())
+        if values.ndim == 1:
+            return np.asarray(member.T @ values)
+        # The product makes float64 of what it is given: of some columns at a time.
+        return np.concatenate([member.T @ values[:, block] for block in column_blocks(values.shape[1])], axis=1)
 
     @property
     def sizes(self) -> Array:

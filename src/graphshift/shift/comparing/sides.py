@@ -108,7 +108,18 @@ class Pair:
 
     def counted(self, columns: tuple[Any, Any]) -> Any:
         """Columns of all nodes of each side, as one table of the counted nodes of both."""
-        kept = [own[side.counted] for own, side in zip(columns, self.sides, strict=True)]
+        kept = [own if side.counted.all() else own[side.counted] for own, side in zip(columns, self.sides, strict=True)]
+        return scipy.sparse.vstack(kept, format="csr") if scipy.sparse.issparse(kept[0]) else np.concatenate(kept)
+
+    def sampled(self, columns: tuple[Any, Any], most: int, generator: np.random.Generator) -> Any:
+        """As :meth:`counted`, of ``most`` nodes at most, drawn from both sides together."""
+        places = [np.flatnonzero(side.counted) for side in self.sides]
+        first, count = len(places[0]), sum(map(len, places))
+        if count <= most:
+            return self.counted(columns)
+        rows = np.sort(generator.permutation(count)[:most])
+        own = (places[0][rows[rows < first]], places[1][rows[rows >= first] - first])
+        kept = [one[chosen] for one, chosen in zip(columns, own, strict=True)]
         return scipy.sparse.vstack(kept, format="csr") if scipy.sparse.issparse(kept[0]) else np.concatenate(kept)
 
     def given_classes(self, totals: Array, values: Any) -> Array:
@@ -124,10 +135,8 @@ class Pair:
         count = len(self.class_names)
         target = self.parts.target_nodes
         cell = classes + count * target
-        nodes = len(classes)
-        member = scipy.sparse.csr_array((np.ones(nodes), cell, np.arange(nodes + 1)), shape=(nodes, 2 * count))
-        sums = member.T @ values
-        sums = sums.toarray() if scipy.sparse.issparse(sums) else np.asarray(sums)
+        cells = Parts(cell, np.arange(2 * count) >= count, self.parts.everyone)
+        sums = cells.total(values)
         sizes = np.bincount(cell, minlength=2 * count).astype(np.float64)
         there = sizes > 0
         means = sums / np.maximum(sizes, 1)[:, None]

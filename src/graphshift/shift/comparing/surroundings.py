@@ -149,9 +149,7 @@ def _centred(z: Array, side: Side, classes: NDArray[np.int64] | None) -> Array:
 
 def _directions(pair: Pair) -> Array:
     """The leading principal directions of the columns in units of their deviation, ``[columns, directions]``."""
-    table = pair.counted((pair.source.x, pair.target.x))
-    if table.shape[0] > _MOST:
-        table = table[np.sort(np.random.default_rng([pair.seed, 3]).permutation(table.shape[0])[:_MOST])]
+    table = pair.sampled((pair.source.x, pair.target.x), _MOST, np.random.default_rng([pair.seed, 3]))
     mean = np.asarray(table.mean(axis=0), dtype=np.float64).ravel()
     second = (
         table.multiply(table).mean(axis=0)
