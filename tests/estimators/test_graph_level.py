@@ -177,9 +177,8 @@ def test_node_level_and_graph_level_do_not_mix() -> None:
         gs.ShiftDataset("both", data.train, [nodes])
 
 
-@pytest.mark.parametrize("what", ["shift", "estimate", "partition", "tables", "onnx", "service"])
+@pytest.mark.parametrize("what", ["shift", "estimate", "partition", "onnx", "service"])
 def test_what_is_not_available_says_so(what: str, tmp_path: Path) -> None:
-    from graphshift.datasets.export import export_tables
     from graphshift.datasets.partitions import partition
     from graphshift.estimators.export import export_model
     from graphshift.serving.service import Service
@@ -190,10 +189,8 @@ def test_what_is_not_available_says_so(what: str, tmp_path: Path) -> None:
         "shift": lambda: gs.compare_graphs(data.train[0], data.tests[0]),
         "estimate": lambda: gs.estimate_score(model, data.tests, data.val),
         "partition": lambda: partition(data, tmp_path / "parts", parts=2),
-        "tables": lambda: export_tables(data, tmp_path / "tables"),
         "onnx": lambda: export_model(model, tmp_path / "model.onnx", data.tests),
         "service": lambda: Service(model),
     }
     with pytest.raises(GraphshiftError, match="is not available for graph-level tasks"):
         does[what]()
-    assert not list(tmp_path.glob("tables/*"))
