@@ -50,7 +50,7 @@ def main() -> None:
             run([python, "-c", LOOK % (str(source), kernels)], folder)
             run([python, "-m", "pytest", "-p", "no:cacheprovider", *given.tests], source, {"OMP_NUM_THREADS": "1"})
             run(
-                [python, "-m", "graphshift.cli", "toy", "--nodes", "50", "--environments", "5", "--repeats", "1"],
+                [python, "-m", "graphshift.cli", "toy", "--nodes", "50", "--environments", "5", "--repeats", "2"],
                 folder,
             )
     print("both are fine")
