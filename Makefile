@@ -9,7 +9,7 @@ SHELL := /bin/sh
 
 help:
 	@echo "make demo         compare ERM and EERM on the built-in data: tables and figures in demo-output/"
-	@echo "make test         lint, types, the library's tests, examples and doctests (about 6 minutes)"
+	@echo "make test         lint, types, the library's tests, examples and doctests (about 12 minutes with make test-lab)"
 	@echo "make test-lab     tests of the paper's experiments, the result pages and the speed suite"
 	@echo "make sanitize     the kernels' tests and a fuzzer under AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make attack       1,000 hostile inputs and 400 kills (about 20 minutes)"

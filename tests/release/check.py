@@ -48,7 +48,8 @@ def main() -> None:
             print(f"{what.name}: {'with' if kernels else 'without'} a compiler", flush=True)
             run([*pip, "--no-deps", "--no-build-isolation", "--force-reinstall", "--no-cache-dir", what], folder, how)
             run([python, "-c", LOOK % (str(source), kernels)], folder)
-            run([python, "-m", "pytest", "-p", "no:cacheprovider", *given.tests], source, {"OMP_NUM_THREADS": "1"})
+            wanted = {"OMP_NUM_THREADS": "1"} | ({} if kernels else {"GRAPHSHIFT_NATIVE": "0"})
+            run([python, "-m", "pytest", "-p", "no:cacheprovider", *given.tests], source, wanted)
             run(
                 [python, "-m", "graphshift.cli", "toy", "--nodes", "50", "--environments", "5", "--repeats", "2"],
                 folder,

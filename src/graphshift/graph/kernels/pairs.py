@@ -124,7 +124,9 @@ def _best_in_torch(rowptr: Tensor, col: Tensor, gains: Tensor, drawn: Tensor, bu
     gains, columns = gains[order], torch.cat([col.int(), drawn])[order]
     chosen = gains >= torch.finfo(torch.float32).tiny
     count = int(chosen.sum())
-    if count > budget:
+    if not budget:
+        chosen = torch.zeros_like(chosen)
+    elif count > budget:
         # The budget's smallest gain is found by partition, in linear time; pairs equal to it fill what is left.
         least = float(np.partition(gains[chosen].numpy(), count - budget)[count - budget])
         chosen = gains > least

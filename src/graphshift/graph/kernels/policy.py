@@ -270,6 +270,7 @@ def _learn_in_torch(
     dtype = table.top.dtype
     place = _touch(table, _slots_of(table, columns))
     pull = (reward * columns.shape[1] / total).to(dtype)
+    rate = min(rate, torch.finfo(dtype).max)  # torch refuses larger factors
     # Optimisers minimise, so they are given the negative gradient.
     gradient = (table.entry[:, LOGIT] - table.top.unsqueeze(1)).exp() * pull.unsqueeze(1)
     gradient.scatter_add_(1, place, torch.full_like(place, -reward, dtype=gradient.dtype))
