@@ -1,4 +1,4 @@
-"""``adapt="beliefs"``: what edges are worth on the graph itself, for models that do not look at edges.
+"""``adapt="beliefs"``: belief propagation along the edges of the target, for models that do not use edges.
 
 The model's probabilities are evidence about each node. How often classes are joined is estimated on the unlabelled
 graph by expectation maximisation. Belief propagation puts both together (Pearl, 1982; for communities, Decelle et al.,

@@ -2,7 +2,7 @@
 
 What the unlabelled graph shows of its edges and features is given to a copy of a labelled graph (``matching.py``). Then
 the estimates of ``estimators/estimating.py`` stand on held-out nodes that are like the target's already, and have only
-the rest to bridge. Other copies are shifted in all directions (``exploring.py``). What each estimate is worth was
+the rest to bridge. Other copies are shifted in all directions (``exploring.py``). The weight of each estimate was
 learned on other datasets (``combining.py``).
 """
 

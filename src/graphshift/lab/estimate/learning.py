@@ -1,4 +1,4 @@
-"""What each estimate is worth, learned on pairs of models and tests; and judged on datasets that were left out."""
+"""The weight of each estimate, learned on pairs of models and tests; and judged on datasets that were left out."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ def _rules(study: Finished) -> StudyTable:
 
 
 def _against_random(study: Finished, arm: ArmSummary) -> str:
-    """What other explorers' edits are worth in the worst test beside as many random ones."""
+    """The worst test of other explorers beside that of as many random edits."""
     rows = study.by_rule[arm.selection]
     like = (arm.backbone, "random")
     random = next((a.arm for a in study.summary.arms if (a.backbone, a.explorer) == like), None)
