@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphshift.core.html import html_table
-from graphshift.data.environment import Environment, check_together
+from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
+from graphshift.data.together import check_together
 
 #: Where a dataset's facts name the graphs, not for training, whose features its own were prepared with.
 SEEN = "features_from"

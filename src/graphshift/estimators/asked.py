@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.hparams import hparams_of
-from graphshift.data.environment import Environment, as_environments, check_together
+from graphshift.data.environment import Environment, as_environments
+from graphshift.data.together import check_together
 from graphshift.estimators.predictor import Graphs
 from graphshift.training.batches import Batches
 from graphshift.training.callbacks import Callback
