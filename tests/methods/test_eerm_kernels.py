@@ -56,7 +56,7 @@ def test_explorers_in_threads_change_no_bit(
     for threads in (1, 2):
         use_threads(monkeypatch, threads)
         method, rows = trained(training, EXPLORERS[name])
-        assert (method._pool is not None) == (threads == 2)
+        assert (method.kept._pool is not None) == (threads == 2)
         runs.append((rows, copied(method.state())))
     assert runs[0][0] == runs[1][0]  # risks, variances, losses
     assert identical(runs[0][1], runs[1][1])  # weights, optimiser, policies, generators
@@ -70,7 +70,7 @@ def test_explorers_in_threads_change_no_bit_beside_torchs_own_threads(monkeypatc
         for side_by_side in (True, False):
             monkeypatch.setattr(Reinforce, "side_by_side", side_by_side)
             method, rows = trained(environments(1), EXPLORERS["reinforce"], steps=2, views=2, inner_steps=1)
-            assert (method._pool is not None) == side_by_side
+            assert (method.kept._pool is not None) == side_by_side
             runs.append((rows, copied(method.state())))
     finally:
         torch.set_num_threads(before)

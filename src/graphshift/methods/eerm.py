@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeAlias, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -27,6 +25,7 @@ from graphshift.estimators.base import METHODS
 from graphshift.estimators.gnn import GNNEstimator
 from graphshift.explorers import AIMS, EXPLORERS, Change, Explorer, SharedRisk, View
 from graphshift.graph.graph import Graph
+from graphshift.methods.kept_explorers import KeptExplorers
 from graphshift.methods.risks import (
     anchored_mean,
     grouped,
@@ -37,11 +36,8 @@ from graphshift.methods.risks import (
 )
 from graphshift.training.method import Method, with_prefix
 
-Result = TypeVar("Result")
 Environments: TypeAlias = Sequence[Environment]
 Views: TypeAlias = Sequence[Sequence[View]]
-
-_MOST_THREADS = 16
 
 
 class EERMMethod(Method):
@@ -63,12 +59,14 @@ class EERMMethod(Method):
         self, backbone: Backbone, hparams: EERM, make_explorer: Callable[[int, int], Explorer] | None = None
     ) -> None:
         super().__init__(backbone, hparams)
-        self.make_explorer = make_explorer or hparams.make_explorer
         backbone.save_memory = hparams.low_memory
-        self._met: WeakKeyDictionary[Environment, _Met] = WeakKeyDictionary()
-        self._count = 0
+        self.kept = KeptExplorers(
+            make_explorer or hparams.make_explorer,
+            hparams.views,
+            hparams.new_edge_features,
+            low_memory=hparams.low_memory,
+        )
         self._reset_at: float | None = None
-        self._pool: ThreadPoolExecutor | None = None
 
     def step(self, environments: Sequence[Environment], progress: float) -> dict[str, float]:
         """One pass of Algorithm 1's outer loop: T steps of the explorers, one of the GNN."""
@@ -98,7 +96,7 @@ class EERMMethod(Method):
 
     def _keep_statistics(self, environments: Sequence[Environment], stems: Sequence[Tensor]) -> None:
         """Batch normalisation's running statistics of the graphs as they are, if views will be measured by them."""
-        if self._changes_features():
+        if self.kept.change_features:
             with torch.no_grad():
                 for environment, stem in zip(environments, stems, strict=True):
                     self.backbone.propagate(stem.detach(), environment.graph)
@@ -129,71 +127,38 @@ class EERMMethod(Method):
 
     def state(self) -> dict[str, Tensor]:
         """The GNN, its optimiser, and every explorer."""
-        state = super().state()
-        for met in self._met.values():
-            for k, explorer in enumerate(met.explorers):
-                state |= {f"explorer.{met.number}.{k}.{name}": tensor for name, tensor in explorer.state().items()}
-        return state
+        return super().state() | {f"explorer.{name}": tensor for name, tensor in self.kept.state().items()}
 
     def load_state(self, state: dict[str, Tensor]) -> None:
         """Restores what :meth:`state` gave. The environments are met before, in the same order."""
         super().load_state(state)
-        parts: dict[tuple[int, int], dict[str, Tensor]] = {}
-        for name, tensor in with_prefix(state, "explorer.").items():
-            m, k, rest = name.split(".", maxsplit=2)
-            parts.setdefault((int(m), int(k)), {})[rest] = tensor
-        met = {one.number: one for one in self._met.values()}
-        if parts.keys() != {(number, k) for number, one in met.items() for k in range(len(one.explorers))}:
-            raise GraphshiftError(f"it has {len(parts)} explorers, or others than the {len(met)} graphs here have")
-        for (i, j), part in parts.items():
-            met[i].explorers[j].load_state(part)
+        self.kept.load_state(with_prefix(state, "explorer."))
 
     def meet(self, environments: Sequence[Environment]) -> None:
-        """Makes the explorers of environments that are new. They belong to the environment, not to its place."""
-        for home in (environment.home for environment in environments):
-            if home in self._met:
-                continue
-            graph = self._explored(home)
-            if self.hparams.low_memory:
-                graph.forget()
-            row = [self.make_explorer(self._count, k) for k in range(self.hparams.views)]
-            self._met[home] = _Met(self._count, graph, row)
-            self._count += 1
+        """Makes the explorers of environments that are new."""
+        self.kept.meet(environments)
 
     def apart(self) -> str:
         """Explorers that learn, or go on from where they were, do so from what their own process has seen."""
-        for explorer in (explorer for row in self.explorers for explorer in row):
-            if explorer.learns or explorer.state().keys() != {"generator"}:
-                return f"explorer {type(explorer).__name__} keeps what it has learned, of its own batches alone"
-        return ""
+        return self.kept.apart()
 
     def reseed(self, seed: int) -> None:
         """Of the explorers."""
-        for m, row in enumerate(self.explorers):
-            for k, explorer in enumerate(row):
-                explorer.generator.manual_seed(derive_seed(seed, m, k))
-
-    def _explored(self, environment: Environment) -> Graph:
-        """What explorers edit. They work on the CPU, where their 64-bit keys are; views move to the backbone's."""
-        return environment.graph.to(torch.device("cpu")).filled(self.hparams.new_edge_features)
+        self.kept.reseed(seed)
 
     @property
     def explorers(self) -> list[list[Explorer]]:
         """The K explorers of each environment, in the order in which these were met."""
-        return [met.explorers for met in sorted(self._met.values(), key=lambda one: one.number)]
+        return self.kept.rows
 
     def _explorers(self, environments: Sequence[Environment]) -> list[Explorer]:
-        return [explorer for environment in environments for explorer in self._met[environment.home].explorers]
-
-    def _changes_features(self) -> bool:
-        return any(explorer.changes_features for met in self._met.values() for explorer in met.explorers)
+        return [explorer for environment in environments for explorer in self.kept.of(environment)]
 
     def _propose(self, environments: Sequence[Environment], stems: Sequence[Tensor]) -> list[list[View]]:
         views = []
-        kept = running_statistics if self._changes_features() else frozen_statistics  # as views are measured
+        kept = running_statistics if self.kept.change_features else frozen_statistics  # as views are measured
         for environment, stem in zip(environments, stems, strict=True):
-            met = self._met[environment.home]
-            home, row = met.home if environment.whole is None else self._explored(environment), met.explorers
+            home, row = self.kept.graph_of(environment), self.kept.of(environment)
             for explorer in row:
                 explorer.look_at(environment.rows, environment.home.num_nodes)
 
@@ -211,22 +176,12 @@ class EERMMethod(Method):
                 explorer.prepare(home, shared)
             prepared = all(explorer.is_prepared(home, shared) for explorer in asking)
             jobs = [partial(explorer.propose, home, shared if explorer.needs_risk else None) for explorer in row]
-            views.append(self._together(row, jobs) if prepared else [job() for job in jobs])
+            views.append(self.kept.together(row, jobs) if prepared else [job() for job in jobs])
         return views
-
-    def _together(self, explorers: Sequence[Explorer], jobs: Sequence[Callable[[], Result]]) -> list[Result]:
-        """The explorers' jobs, each on a core of its own where they allow it: they do not depend on each other."""
-        # A thread for each: three jobs in turns on two cores are done sooner than one after two.
-        threads = min(len(jobs), _MOST_THREADS) if torch.get_num_threads() > 1 else 1
-        if threads < 2 or not all(explorer.side_by_side for explorer in explorers):
-            return [job() for job in jobs]
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(threads, "explorer")
-        return list(self._pool.map(lambda job: job(), jobs))
 
     def _risk(self, environment: Environment, stem: Tensor, view: View) -> Tensor:
         # All views by the same statistics, also one whose features stay: else part of the variance would be theirs.
-        with running_statistics(self.backbone) if self._changes_features() else nullcontext():
+        with running_statistics(self.backbone) if self.kept.change_features else nullcontext():
             h = stem if view.change is None else self.backbone.stem(view.change(environment.x))
             risk = environment.risk(self.backbone.propagate(h, view.graph.to(stem.device)))
         if self.hparams.low_memory:
@@ -252,7 +207,7 @@ class EERMMethod(Method):
             return
         proposed = [view for row in views for view in row]
         triples = zip(explorers, proposed, rewards.tolist(), strict=True)
-        self._together(explorers, [partial(explorer.learn, view, reward) for explorer, view, reward in triples])
+        self.kept.together(explorers, [partial(explorer.learn, view, reward) for explorer, view, reward in triples])
 
     def _anchors(self, environments: Environments, stems: Sequence[Tensor]) -> Tensor | None:
         """The risks of the graphs without edits, if they have a part in the mean."""
@@ -292,15 +247,6 @@ class EERMMethod(Method):
             if leaf.grad is not None:
                 stem.backward(leaf.grad)
         return risks, torch.stack(anchors) if anchors else None
-
-
-@dataclass
-class _Met:
-    """An environment that was met: its number in checkpoints, its graph on the CPU, its K explorers."""
-
-    number: int
-    home: Graph
-    explorers: list[Explorer]
 
 
 @METHODS.register("eerm", label="EERM")
