@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphshift.lab.choosing import running
-from graphshift.lab.choosing.running import Case, cases, run_choosing, shown_choosing
+from graphshift.lab.choosing.running import Case
 from graphshift.lab.choosing.tables import best_of, choosing_tables, chosen_by, losses
 from graphshift.shift.combining import LEARNED
 
@@ -50,26 +50,14 @@ def test_each_rule_chooses_by_what_it_may_see() -> None:
     assert chosen.rows[0][1] == "edges (51.0)"
 
 
-def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger, made = tmp_path / "results.jsonl", list[str]()
-
-    def measured(case: Case, data_dir: Path | None) -> dict[str, Any]:
-        made.append(case.key)
-        return {**RECORD, "case": case.key}
-
-    monkeypatch.setattr(running, "measured", measured)
-    wanted = cases(quick=True)
-    run_choosing(ledger, wanted[:1], None)
-    with ledger.open("a") as stream:
-        stream.write('{"case": "to')  # torn by a stop
-    assert len(shown_choosing(ledger)) == 1
-    assert len(run_choosing(ledger, wanted, None)) == len(wanted) == len(made)
-    assert len(shown_choosing(ledger)) == len(wanted)
+def test_data_that_are_not_here_are_left_out(tmp_path: Path) -> None:
+    assert running.record_of(Case("cora", "cora"), tmp_path) is None
 
 
 def test_a_case_keeps_what_the_rules_see() -> None:
     case = Case("planted", "planted", {"nodes": 100, "environments": 4}, 0, 2)
-    found = running.measured(case, None)
+    found = running.record_of(case, None)
+    assert found is not None
     assert set(found["arms"]) == {*running.ARMS, running.COMMITTEE}
     for name, one in found["arms"].items():
         assert set(one["val"]["estimates"]) == {"T1", "T2"}

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from graphshift.core.errors import GraphshiftError
 from graphshift.lab.shift import running
 from graphshift.lab.shift.halves import halves, real_graphs
 from graphshift.lab.shift.planting import STRENGTHS, made_pair, planted
@@ -16,21 +15,21 @@ from graphshift.lab.shift.tables import shift_tables
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 
 
-def test_a_ledger_is_continued_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_shifts_are_compared_and_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "STRENGTHS", {"labels": STRENGTHS["labels"]})
-    ledger = tmp_path / "results.jsonl"
-    first = running.run_shift(ledger, None, draws=1, halvings=0)
-    assert [record["strength"] for record in first] == ["middle", "weak", "strong"]
-    lines = ledger.read_text()
-    monkeypatch.setattr(running, "compare_graphs", None)  # nothing is compared again
-    assert running.run_shift(ledger, None, draws=1, halvings=0) == first
-    assert ledger.read_text() == lines
-    alarms, named = shift_tables(first)
+    wanted = list(running.cases(None, draws=1, halvings=0))
+    found = [record for case in wanted if (record := running.record_of(case)) is not None]
+    assert [record["case"] for record in found] == [case.key for case in wanted]
+    assert [record["strength"] for record in found] == ["middle", "weak", "strong"]
+    alarms, named = shift_tables(found)
     assert alarms.rows[-1][1] == "0"
     assert named.rows[2][:3] == ["labels", "strong (0.5)", "1"]
-    ledger.write_text("{\n")
-    with pytest.raises(GraphshiftError, match="cannot be read"):
-        running.shown_shift(ledger)
+
+
+def test_halves_of_a_graph_that_is_not_here_are_left_out(tmp_path: Path) -> None:
+    first = next(running.cases(tmp_path, draws=0, halvings=1))
+    assert first.kind == "halves"
+    assert running.record_of(first) is None
 
 
 def test_tables_count() -> None:

@@ -19,7 +19,7 @@ from graphshift.datasets.tables.describe import describe_tables
 from graphshift.lab.strangers import running
 from graphshift.lab.strangers.making import MADE, Stranger, edges_between, joined
 from graphshift.lab.strangers.reference import reference_scores
-from graphshift.lab.strangers.running import Case, cases, measured, options_of, run_strangers, shown_strangers
+from graphshift.lab.strangers.running import Case, cases, measured, options_of, record_of
 from graphshift.lab.strangers.tables import behind, strangers_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphshift.core.errors.GraphshiftWarning")
@@ -141,24 +141,8 @@ def test_points_are_counted_by_the_sign_of_the_metric() -> None:
     assert re.search(r"reference: 1 of 2\.", str(table.note))
 
 
-def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger, made = tmp_path / "results.jsonl", list[str]()
-
-    def fake(case: Case, stranger: Stranger, workers: int) -> dict[str, Any]:
-        made.append(case.key)
-        return {**RECORD, "case": case.key}
-
-    monkeypatch.setattr(running, "measured", fake)
-    wanted = [Case("visits", draw) for draw in range(3)]
-    run_strangers(ledger, wanted[:1], None)
-    with ledger.open("a") as stream:
-        stream.write('{"case": "to')  # torn by a stop
-    assert len(shown_strangers(ledger)) == 1
-    assert len(run_strangers(ledger, wanted, None)) == len(made) == 3
-
-
 def test_data_that_are_not_here_are_left_out(tmp_path: Path) -> None:
-    assert run_strangers(tmp_path / "results.jsonl", [Case("streamers")], tmp_path / "nothing") == []
+    assert record_of(Case("streamers"), tmp_path / "nothing", workers=1) is None
 
 
 def test_all_cases_have_names_of_their_own() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import graphshift as gs
-from graphshift.core.errors import GraphshiftError
 from graphshift.estimators.answering import aurc
 from graphshift.lab.trust import running
 from graphshift.lab.trust.figures import draw_trust
@@ -23,20 +22,20 @@ from graphshift.lab.trust.tables import (
 )
 
 
-def test_a_ledger_is_continued_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger = tmp_path / "results.jsonl"
+def test_a_case_is_measured_and_shown(tmp_path: Path) -> None:
     wanted = running.cases(None, draws=1, nodes=100)
     assert [case.key for case in wanted] == ["planted-structure, 0", "planted, 0"]
-    first = running.run_trust(ledger, wanted[:1], epochs=3, flipped=1)
-    monkeypatch.setattr(running, "ERM", None)  # nothing is fitted again
-    assert running.run_trust(ledger, wanted[:1]) == first
-    assert json.loads(ledger.read_text()) == first[0]
-    assert [len(table.rows) for table in trust_tables(first)] == [8, 1, 2, 1, 1, 1]
-    names = sorted(path.name for path in draw_trust(first, tmp_path))
+    record = running.record_of(wanted[0], epochs=3, flipped=1)
+    assert record is not None
+    assert json.loads(json.dumps(record)) == record
+    assert [len(table.rows) for table in trust_tables([record])] == [8, 1, 2, 1, 1, 1]
+    names = sorted(path.name for path in draw_trust([record], tmp_path))
     assert names == [f"trust-{what}.{suffix}" for what in ("reliability", "risk") for suffix in ("png", "svg")]
-    ledger.write_text("{\n")
-    with pytest.raises(GraphshiftError, match="cannot be read"):
-        running.shown_trust(ledger)
+
+
+def test_data_that_are_not_here_are_left_out(tmp_path: Path) -> None:
+    absent = [case for case in running.cases(tmp_path, draws=0) if case.dataset == "pubmed-temporal"]
+    assert [running.record_of(case) for case in absent] == [None]
 
 
 def test_a_test_is_measured_as_the_model_says() -> None:

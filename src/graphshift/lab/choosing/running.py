@@ -1,13 +1,10 @@
-"""Fits a handful of arms on each case and keeps what each rule could see, with the test scores that judge the rules.
-
-One JSON line for each case, so that a run can be stopped and continued.
-"""
+"""Fits a handful of arms on each case and keeps what each rule could see, with the test scores that judge the rules."""
 
 from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -17,7 +14,6 @@ from graphshift.core.errors import GraphshiftWarning
 from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets import DATASETS, load
 from graphshift.estimators import Ensemble, Estimator, Predictor, make_estimator
-from graphshift.lab.ledger import records_of, run_cases
 from graphshift.lab.paper.reproducing import absent
 from graphshift.shift.estimating import estimate_score
 
@@ -87,38 +83,14 @@ def _cases(draws: int) -> Iterator[Case]:
             yield Case("facebook-100", "facebook100", schools, draw, 20)
 
 
-def run_choosing(
-    ledger: Path,
-    wanted: Sequence[Case],
-    data_dir: Path | None,
-    *,
-    force: bool = False,
-    report: Callable[[dict[str, Any]], None] | None = None,
-) -> list[dict[str, Any]]:
-    """The records of all cases; those that the ledger has are not made again.
-
-    Args:
-        ledger: the file of JSON lines.
-        wanted: the cases.
-        data_dir: where the raw files of datasets are; datasets that are not there are left out.
-        force: begin a new ledger.
-        report: called with the number of cases done, as ``{"epoch": 3}``.
-    """
-
-    def measure(case: Case) -> dict[str, Any] | None:
-        return None if absent(case.dataset, data_dir) else measured(case, data_dir)
-
-    return run_cases(ledger, "choosing", wanted, measure, force=force, report=report)
-
-
-def shown_choosing(ledger: Path) -> list[dict[str, Any]]:
-    """The records of a ledger."""
-    return records_of(ledger, "choosing")
-
-
 def _quick() -> Iterator[Case]:
     for name in ("planted-structure", "planted"):
         yield Case(name, name, {"nodes": 200, "seed": 0}, 0, 10)
+
+
+def record_of(case: Case, data_dir: Path | None) -> dict[str, Any] | None:
+    """The record of one case; None where its files are not there."""
+    return None if absent(case.dataset, data_dir) else measured(case, data_dir)
 
 
 def measured(case: Case, data_dir: Path | None) -> dict[str, Any]:

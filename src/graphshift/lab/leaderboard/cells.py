@@ -15,7 +15,6 @@ from graphshift.lab.paper.experiments import Experiment
 from graphshift.lab.paper.reproducing import quiet
 from graphshift.lab.paper.settings import METHOD_EXPLORERS, Size, searching, shortened
 from graphshift.studies import Arm, Plan, crossed_arms, run_study
-from graphshift.studies.engines import LOCAL, Engine
 from graphshift.studies.space import uses
 
 #: A folder between an experiment's and the methods'.
@@ -111,27 +110,20 @@ def run_cell(
     size: Size,
     *,
     data_dir: Path | None = None,
-    workers: int | None = 1,
-    threads: int | None = None,
-    engine: Engine = LOCAL,
-    force: bool = False,
-    retry_failed: bool = False,
     progress: bool = True,
-    command: Sequence[str] = (),
+    **how: Any,
 ) -> str | None:
     """Runs a cell, or what is left of it; gives the reason where the method cannot be on these data.
 
     Args:
         experiment, method, size, data_dir: what :func:`plan_of_cell` takes.
         folder: the study goes to ``folder/EXPERIMENT/leaderboard/METHOD``.
-        workers, threads, engine, force, retry_failed, progress, command: what
-            :func:`~graphshift.studies.run_study` takes.
+        progress, how: what :func:`~graphshift.studies.run_study` takes.
     """
     place, plan = place_of(folder, experiment, method), plan_of_cell(experiment, method, size, data_dir)
-    how: dict[str, Any] = {"workers": workers, "threads": threads, "engine": engine, "retry_failed": retry_failed}
     try:
         with quiet():
-            run_study(plan, place, force=force, progress=progress, command=command, **how)
+            run_study(plan, place, progress=progress, **how)
     except GraphshiftError as error:
         if not str(error).startswith("arm "):
             raise

@@ -19,7 +19,6 @@ from graphshift.lab.paper.experiments import EXPERIMENTS, Experiment
 from graphshift.lab.paper.items import Item
 from graphshift.lab.paper.settings import Size, plan_of
 from graphshift.studies import Record, Row, Summary, rows_of, run_study
-from graphshift.studies.engines import LOCAL, Engine
 
 
 @dataclass(frozen=True)
@@ -97,37 +96,21 @@ def run_experiment(
     size: Size,
     *,
     data_dir: Path | None = None,
-    workers: int | None = 1,
-    threads: int | None = None,
-    engine: Engine = LOCAL,
-    force: bool = False,
-    retry_failed: bool = False,
     progress: bool = True,
-    command: Sequence[str] = (),
     report: Callable[[Any, Path], Any] | None = None,
+    **how: Any,
 ) -> Finished:
     """Runs an experiment in a setting, or what is left of it.
 
     Args:
         experiment, setting, size, data_dir: what :func:`plan_of` takes.
         folder: the study's folder will be ``folder/EXPERIMENT/SETTING``.
-        workers, threads, engine, force, retry_failed, progress, command: what
-            :func:`~graphshift.studies.run_study` takes.
         report: called with the study and its folder.
+        progress, how: what :func:`~graphshift.studies.run_study` takes.
     """
     place = folder / experiment.name / setting
     with quiet():
-        study = run_study(
-            plan_of(experiment, setting, size, data_dir),
-            place,
-            workers=workers,
-            threads=threads,
-            engine=engine,
-            force=force,
-            retry_failed=retry_failed,
-            progress=progress,
-            command=command,
-        )
+        study = run_study(plan_of(experiment, setting, size, data_dir), place, progress=progress, **how)
     if report is not None:
         report(study, place)
     rules = [entry.rule for entry in study.summary.selections]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from graphshift.core.progress import progress_bar
 from graphshift.lab.choosing import running as choosing
 from graphshift.lab.estimate import cases as estimated
 from graphshift.lab.estimate import running as estimate
+from graphshift.lab.ledger import Case, records_of, run_cases
 from graphshift.lab.paper import Item, exploring
 from graphshift.lab.reproduce import report
 from graphshift.lab.reproduce.request import Request, not_here, note, resumable
@@ -43,15 +45,15 @@ class LedgerItem:
 
     Attributes:
         work: of the item, its file and the request what there is to do.
-        shown: the records of a file.
         write: tables and figures of the records.
+        shown: the records of a file; None where it has a JSON line for each case.
         unit: of the progress bar.
         file: the name of the file.
     """
 
     work: Callable[[Item, Path, Request], Work]
-    shown: Callable[[Path], Any]
     write: Callable[[Item, Any, Path], list[StudyTable]]
+    shown: Callable[[Path], Any] | None = None
     unit: str = "cases"
     file: str = "results.jsonl"
 
@@ -64,7 +66,8 @@ def run_ledger(item: Item, request: Request) -> list[StudyTable]:
         if not file.is_file():
             note(f"{item.name}: not in {request.folder}; run it without --show.")
             return []
-        return one.write(item, one.shown(file), request.folder)
+        shown = records_of(file, item.name) if one.shown is None else one.shown(file)
+        return one.write(item, shown, request.folder)
     work = one.work(item, file, request)
     with resumable(), progress_bar(item.name, work.total, unit=one.unit) as told:
         records = work.run(told)
@@ -85,33 +88,37 @@ def _theory(item: Item, file: Path, request: Request) -> Work:
     return Work(len(CASES), lambda told: theory.run_theory(file, betas, force=request.force, report=told))
 
 
+def _cases(
+    item: Item, file: Path, request: Request, wanted: Sequence[Case], measure: Callable[[Case], dict[str, Any] | None]
+) -> Work:
+    """A JSON line for each case."""
+    how: dict[str, Any] = {"force": request.force}
+    return Work(len(wanted), lambda told: run_cases(file, item.name, wanted, measure, **how, report=told))
+
+
 def _shift(item: Item, file: Path, request: Request) -> Work:
     draws, halvings = (1, 0) if request.quick else (request.data_seeds or shift.DRAWS, shift.HALVINGS)
-    size = {"draws": draws, "halvings": halvings}
-    total = sum(1 for _ in shift.cases(request.data_dir, **size))
-    return Work(total, lambda told: shift.run_shift(file, request.data_dir, **size, force=request.force, report=told))
+    wanted = list(shift.cases(request.data_dir, draws=draws, halvings=halvings))
+    return _cases(item, file, request, wanted, shift.record_of)
 
 
 def _choosing(item: Item, file: Path, request: Request) -> Work:
     wanted = choosing.cases(request.data_seeds or 1, quick=request.quick)
-    return Work(
-        len(wanted),
-        lambda told: choosing.run_choosing(file, wanted, request.data_dir, force=request.force, report=told),
-    )
+    return _cases(item, file, request, wanted, partial(choosing.record_of, data_dir=request.data_dir))
 
 
 def _strangers(item: Item, file: Path, request: Request) -> Work:
     wanted = strangers.cases(request.data_seeds or 1, quick=request.quick)
-    how: dict[str, Any] = {"workers": 1 if request.workers is None else request.workers, "force": request.force}
-    return Work(len(wanted), lambda told: strangers.run_strangers(file, wanted, request.data_dir, **how, report=told))
+    workers = 1 if request.workers is None else request.workers
+    measure = partial(strangers.record_of, data_dir=request.data_dir, workers=workers)
+    return _cases(item, file, request, wanted, measure)
 
 
 def _trust(item: Item, file: Path, request: Request) -> Work:
-    wanted = trust.cases(request.data_dir, draws=request.data_seeds or 3, nodes=None)
-    how: dict[str, Any] = {}
     if request.quick:
-        wanted, how = trust.cases(None, draws=1, nodes=200), {"epochs": 5, "flipped": 2}
-    return Work(len(wanted), lambda told: trust.run_trust(file, wanted, **how, force=request.force, report=told))
+        small = trust.cases(None, draws=1, nodes=200)
+        return _cases(item, file, request, small, partial(trust.record_of, epochs=5, flipped=2))
+    return _cases(item, file, request, trust.cases(request.data_dir, draws=request.data_seeds or 3), trust.record_of)
 
 
 def _estimate(item: Item, file: Path, request: Request) -> Work:
@@ -123,11 +130,11 @@ def _estimate(item: Item, file: Path, request: Request) -> Work:
 
 #: By the item's name.
 LEDGERS = {
-    "theory": LedgerItem(_theory, theory.shown_theory, report.write_theory, file="results.json"),
-    "exploring": LedgerItem(_exploring, exploring.explored, report.write_exploring),
-    "shift": LedgerItem(_shift, shift.shown_shift, report.write_shift, unit="comparisons"),
-    "estimate": LedgerItem(_estimate, estimate.shown_estimate, report.write_estimate),
-    "choosing": LedgerItem(_choosing, choosing.shown_choosing, report.write_choosing),
-    "trust": LedgerItem(_trust, trust.shown_trust, report.write_trust, unit="fits"),
-    "strangers": LedgerItem(_strangers, strangers.shown_strangers, report.write_strangers),
+    "theory": LedgerItem(_theory, report.write_theory, theory.shown_theory, file="results.json"),
+    "exploring": LedgerItem(_exploring, report.write_exploring, exploring.explored),
+    "shift": LedgerItem(_shift, report.write_shift, unit="comparisons"),
+    "estimate": LedgerItem(_estimate, report.write_estimate, estimate.shown_estimate),
+    "choosing": LedgerItem(_choosing, report.write_choosing),
+    "trust": LedgerItem(_trust, report.write_trust, unit="fits"),
+    "strangers": LedgerItem(_strangers, report.write_strangers),
 }

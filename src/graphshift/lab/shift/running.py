@@ -1,4 +1,4 @@
-"""Runs the comparisons that a ledger lacks: one JSON line each, so that a run can be stopped and continued."""
+"""The comparisons of two graphs that say how often shifts are found, and the record of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.environment import Environment
-from graphshift.lab.ledger import records_of, run_cases
 from graphshift.lab.shift.halves import halves, real_graphs
 from graphshift.lab.shift.planting import NAMES, STRENGTHS, made_pair
 from graphshift.shift.comparing.compare import compare_graphs
@@ -55,40 +54,13 @@ def _halved(
     return halves(kept[name], draw)
 
 
-def run_shift(
-    ledger: Path,
-    data_dir: Path | None,
-    *,
-    draws: int = DRAWS,
-    halvings: int = HALVINGS,
-    force: bool = False,
-    report: Callable[[dict[str, Any]], None] | None = None,
-) -> list[dict[str, Any]]:
-    """The records of all comparisons; those that the ledger has are not made again.
-
-    Args:
-        ledger: the file of JSON lines.
-        data_dir: where the raw files of datasets are; graphs that are not there are left out.
-        draws: of each planted shift.
-        halvings: of each real graph.
-        force: begin a new ledger.
-        report: called with the number of comparisons done, as ``{"epoch": 3}``.
-    """
-    wanted = cases(data_dir, draws=draws, halvings=halvings)
-    return run_cases(ledger, "shift", wanted, _measured, force=force, report=report)
-
-
-def shown_shift(ledger: Path) -> list[dict[str, Any]]:
-    """The records of a ledger."""
-    return records_of(ledger, "shift")
-
-
-def _measured(case: Case) -> dict[str, Any] | None:
+def record_of(case: Case) -> dict[str, Any] | None:
+    """The record of one comparison; None where the files of its graph are not there."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GraphshiftWarning)
         try:
             source, target = case.make()
-        except GraphshiftError:  # the files of this graph are not there
+        except GraphshiftError:
             return None
         found = compare_graphs(source, target, seed=case.draw)
     blocks = {b.name: {"p": b.p, "evidence": round(b.evidence, 3), "effect": b.effect} for b in found.blocks}

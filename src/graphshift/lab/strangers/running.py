@@ -7,7 +7,6 @@ import tempfile
 import time
 import tomllib
 import warnings
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.metrics import METRICS
 from graphshift.datasets import load
 from graphshift.datasets.tables.describe import describe_tables
-from graphshift.lab.ledger import records_of, run_cases
 from graphshift.lab.strangers.making import MADE, Stranger
 from graphshift.lab.strangers.real import REAL
 from graphshift.lab.strangers.reference import reference_scores
@@ -60,43 +58,23 @@ def cases(draws: int = 1, *, budget: float = 60.0, quick: bool = False) -> list[
     return [*made, *(Case(name, 0, budget) for name in REAL)]
 
 
-def run_strangers(
-    ledger: Path,
-    wanted: Sequence[Case],
-    data_dir: Path | None,
-    *,
-    workers: int = 1,
-    force: bool = False,
-    report: Callable[[dict[str, Any]], None] | None = None,
-) -> list[dict[str, Any]]:
-    """The records of all cases; those that the ledger has are not made again, and data that are not here left out.
-
-    Args:
-        ledger: the file of JSON lines.
-        wanted: from :func:`cases`.
-        data_dir: where the raw files are.
-        workers: of ``recommend``.
-        force: begin a new ledger.
-        report: called with the number of cases done, as ``{"epoch": 3}``.
-    """
-
-    def measure(case: Case) -> dict[str, Any] | None:
-        try:
-            stranger = case.tables(data_dir)
-        except GraphshiftError:  # the files are not there
-            return None
-        return measured(case, stranger, workers)
-
-    return run_cases(ledger, "strangers", wanted, measure, force=force, report=report)
-
-
-def shown_strangers(ledger: Path) -> list[dict[str, Any]]:
-    """The records of a ledger."""
-    return records_of(ledger, "strangers")
+def record_of(case: Case, data_dir: Path | None, workers: int) -> dict[str, Any] | None:
+    """The record of one case; None where its files are not there."""
+    try:
+        stranger = case.tables(data_dir)
+    except GraphshiftError:
+        return None
+    return measured(case, stranger, workers)
 
 
 def measured(case: Case, stranger: Stranger, workers: int) -> dict[str, Any]:
-    """The record of one case."""
+    """The record of one case.
+
+    Args:
+        case: from :func:`cases`.
+        stranger: its tables.
+        workers: of ``recommend``.
+    """
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", GraphshiftWarning)
         paths = [Path(folder) / name for name in ("nodes.csv", "edges.csv")]

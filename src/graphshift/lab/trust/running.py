@@ -1,10 +1,9 @@
-"""Fits one model for each dataset and measures what it promised on the tests: one JSON line for each, resumable."""
+"""Fits one model for each dataset and measures what it promised on the tests."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,6 @@ from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.datasets import load
 from graphshift.estimators.sets import PredictionSets
-from graphshift.lab.ledger import records_of, run_cases
 from graphshift.methods.erm import ERM
 from graphshift.shift.auditing.audit import audit
 from graphshift.shift.auditing.flipping import flip_edges, random_flip
@@ -72,40 +70,19 @@ def cases(data_dir: Path | None, *, draws: int = 3, nodes: int | None = None) ->
     return found + [Case(name, {**options, **place}, 0) for name, options in _REAL.items() if nodes is None]
 
 
-def run_trust(
-    ledger: Path,
-    wanted: list[Case],
-    *,
-    epochs: int = EPOCHS,
-    flipped: int = FLIPPED,
-    force: bool = False,
-    report: Callable[[dict[str, Any]], None] | None = None,
-) -> list[dict[str, Any]]:
-    """The records of all cases; those that the ledger has are not made again, datasets that are not here are left out.
+def record_of(case: Case, epochs: int = EPOCHS, flipped: int = FLIPPED) -> dict[str, Any] | None:
+    """The record of one case; None where its files are not there.
 
     Args:
-        ledger: the file of JSON lines.
-        wanted: from :func:`cases`.
+        case: from :func:`cases`.
         epochs: of each fit.
         flipped: nodes whose prediction is to be flipped.
-        force: begin a new ledger.
-        report: called with the number of cases done, as ``{"epoch": 3}``.
     """
-    measure = partial(_measured, epochs=epochs, flipped=flipped)
-    return run_cases(ledger, "trust", wanted, measure, force=force, report=report)
-
-
-def shown_trust(ledger: Path) -> list[dict[str, Any]]:
-    """The records of a ledger."""
-    return records_of(ledger, "trust")
-
-
-def _measured(case: Case, epochs: int, flipped: int) -> dict[str, Any] | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GraphshiftWarning)
         try:
             data = load(case.dataset, **case.options)
-        except GraphshiftError:  # the files are not there
+        except GraphshiftError:
             return None
         model = ERM(epochs=epochs, seed=case.draw).fit(data)
         model.explore(data.val)
