@@ -12,7 +12,7 @@ import graphshift as gs
 from graphshift.core.declared import declared_names
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.hparams import hparams_of
-from graphshift.estimators import METHODS, base, make_estimator, recorded_estimator
+from graphshift.estimators import METHODS, hyper_parameters, make_estimator, recorded_estimator
 from graphshift.estimators.settings import has_setting, setting_names
 
 
@@ -181,8 +181,8 @@ def test_records_of_earlier_versions_are_read() -> None:
 def test_settings_are_checked_once_on_their_way(monkeypatch: pytest.MonkeyPatch) -> None:
     data = gs.load("planted-structure", nodes=60, tests=1)
     checks: list[Any] = []
-    original = base.checked
-    monkeypatch.setattr(base, "checked", lambda *args, **how: checks.append(1) or original(*args, **how))
+    original = hyper_parameters.checked
+    monkeypatch.setattr(hyper_parameters, "checked", lambda *args, **how: checks.append(1) or original(*args, **how))
     estimator = make_estimator({"method": "erm", "epochs": 1}, data.defaults)
     estimator.fit(data)
     assert len(checks) == 1

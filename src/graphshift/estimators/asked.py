@@ -18,7 +18,7 @@ from graphshift.training.run import Run
 from graphshift.training.selection import SELECTIONS, Roles, SelectionRule
 
 if TYPE_CHECKING:
-    from graphshift.estimators.base import Estimator
+    from graphshift.estimators.hyper_parameters import HyperParameters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Asked:
 
 
 def fitting_defaults(
-    estimator: type[Estimator], defaults: Mapping[str, Any], given: Mapping[str, Any], where: str = ""
+    estimator: type[HyperParameters], defaults: Mapping[str, Any], given: Mapping[str, Any], where: str = ""
 ) -> dict[str, Any]:
     """A dataset's defaults as far as they fit a method, and what was given, which counts more.
 

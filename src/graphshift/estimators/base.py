@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,21 +10,20 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import torch
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.core.hparams import hparam, hparams_of, refuse_renamed
+from graphshift.core.hparams import hparam
 from graphshift.core.registry import REGISTRIES, Registry
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment, as_environments
 from graphshift.data.remarks import label_remarks, mention
 from graphshift.data.tasks import Task
 from graphshift.estimators.adaptation import ALONE, WITHOUT_EDGES, Calibration, parts_of
-from graphshift.estimators.asked import Asked, fitting_defaults, named_target, roles_of, shared_rule
+from graphshift.estimators.asked import Asked, named_target, roles_of, shared_rule
 from graphshift.estimators.beliefs import believed, rehearsed, unfit
-from graphshift.estimators.checking import checked
+from graphshift.estimators.hyper_parameters import HyperParameters
 from graphshift.estimators.learning import class_shares, learn_from
 from graphshift.estimators.predictor import Graphs, Predictor
 from graphshift.estimators.saving import save_estimator
@@ -66,16 +64,9 @@ class _Fitted:
     calibrations_: dict[str, Calibration]
     rehearsed_: list[float] | None = None
 
-    method: ClassVar[str]
-    label: ClassVar[str]
-    uses_backbone: ClassVar[bool]
-    own_backbone: ClassVar[str | None]
-    _given: set[str]
-    _checked_values: dict[str, Any]
-
 
 @dataclass(eq=False, repr=False)
-class Estimator(_Fitted, Predictor, BaseEstimator):
+class Estimator(_Fitted, Predictor, HyperParameters):
     """What all estimators share, those without a GNN as well. A subclass adds the hyper-parameters of its method.
 
     Methods that train a GNN extend :class:`~graphshift.estimators.gnn.GNNEstimator`.
@@ -85,8 +76,6 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         seed: of everything random; the same seed gives the same bits on the same machine.
 
     Attributes:
-        uses_backbone: whether the method trains a GNN; without one it has no epochs either.
-        own_backbone: the one backbone that it is written for, if it is.
         uses_target: whether its training can see unlabelled graphs (``estimators.target``); needs_target: must.
         target_: the names of those that it saw.
         task_: what it predicts.
@@ -104,75 +93,12 @@ class Estimator(_Fitted, Predictor, BaseEstimator):
         preparation_: how raw tables become graphs, if the model was fitted on a dataset of tables; else None.
     """
 
-    uses_backbone: ClassVar[bool] = False
-    own_backbone: ClassVar[str | None] = None
     uses_target: ClassVar[bool] = False
     needs_target: ClassVar[bool] = False
 
     _: KW_ONLY
     selection: str = hparam("val", registry="selection", help="rule that chooses the epoch")
     seed: int = hparam(0, ge=0, help="seed of everything random")
-
-    def __new__(cls, *args: Any, **given: Any) -> Self:
-        """Remembers what was given: the rest takes the defaults of the dataset that ``fit`` gets."""
-        refuse_renamed(given)
-        self = super().__new__(cls)
-        self._given, self._checked_values = set(given), {}
-        return self
-
-    @classmethod
-    def of_checked(cls, values: Mapping[str, Any], **how: Any) -> Self:
-        """An estimator with every hyper-parameter decided and checked; ``fit`` does not check these values again."""
-        self = cls(**checked(cls, values, **how))
-        self._checked_values = {name: getattr(self, name) for name in hparams_of(cls)}
-        return self
-
-    def set_params(self, **params: Any) -> Self:
-        """Sets hyper-parameters, as in scikit-learn."""
-        self._given |= params.keys()
-        return super().set_params(**params)
-
-    def __sklearn_clone__(self) -> Self:
-        return type(self)(**{name: copy.deepcopy(getattr(self, name)) for name in self._given})
-
-    def settings(self) -> dict[str, Any]:
-        """The method's name and every hyper-parameter, as plain values."""
-        values = self.get_params(deep=False)
-        for name, about in hparams_of(self).items():
-            if about.registry and not isinstance(values[name], str):  # a module or a function of the user's own
-                own = type(values[name]) if isinstance(values[name], nn.Module) else values[name]
-                values[name] = getattr(own, "__name__", "own")
-        return {"method": self.method, **values}
-
-    def resolved(self, defaults: Mapping[str, Any] | None = None) -> Self:
-        """A copy in which every hyper-parameter is decided and checked, or this estimator if they are already.
-
-        Args:
-            defaults: of the dataset: what was not given takes these, else the general default.
-        """
-        values = {name: getattr(self, name) for name in hparams_of(self)}
-        if values == self._checked_values:
-            return self
-        given = {name: values[name] for name in self._given}
-        return self.of_checked(values | fitting_defaults(type(self), defaults or {}, given))
-
-    @classmethod
-    def check_together(cls, values: Mapping[str, Any], where: str) -> None:
-        """Refuses values that fit one by one and not together."""
-
-    @classmethod
-    def idle(cls, name: str, values: Mapping[str, Any]) -> str:
-        """Why a hyper-parameter has no effect beside other values; empty if it has one."""
-        return ""
-
-    @classmethod
-    def completed(cls, values: dict[str, Any], defaults: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-        """Values whose own parts take a dataset's defaults as well; most methods have no such parts."""
-        return values
-
-    def replace(self, **changes: Any) -> Self:
-        """A copy with other values of some hyper-parameters."""
-        return type(self)(**{name: getattr(self, name) for name in hparams_of(self)} | changes)
 
     def fit(
         self,
