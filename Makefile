@@ -91,11 +91,12 @@ docs: $(VENV)/.dev
 notebooks: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python docs/notebooks.py
 
-# TESTS=tests runs the whole suite against what was built; by default what the installation can break.
+# TESTS=tests runs the whole suite against what was built; by default what the installation can break. ONLY=without runs
+# the half without a compiler alone, ONLY=with the other one.
 release: $(VENV)/.dev
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
-	$(PYTHON) tests/release/check.py dist $(if $(TESTS),--tests $(TESTS))
+	$(PYTHON) tests/release/check.py dist $(if $(TESTS),--tests $(TESTS)) $(if $(ONLY),--only $(ONLY))
 
 clean:
 	rm -rf $(VENV) site dist build demo-output bench-output .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*

@@ -91,6 +91,8 @@ def test_fit_refuses_a_device_that_is_not_there(refuses: Any, tmp_path: Path, mo
         (["demo", "--seeds", "1"], "--seeds"),
         (["demo", "--nodes", "59"], "--nodes"),
         (["demo", "--epochs", "0"], "--epochs"),
+        (["fit", "planted", "--environments", "3"], "an option of a dataset is given as --option environments=VALUE."),
+        (["compare", "planted", "--hidden", "8"], "a setting of all arms is given as --set hidden_channels=VALUE."),
     ],
 )
 def test_wrong_options_are_named_in_one_line(arguments: list[str], word: str, refuses: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from graphshift.cli.flags import flags
 from graphshift.cli.options import fail
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 
@@ -29,7 +30,7 @@ def main() -> None:
             error.show()
             raise SystemExit(2) from None
         message = error.format_message()
-        fail(message[0].lower() + message[1:], 2)
+        fail(message[0].lower() + message[1:] + _elsewhere(error), 2)
     except typer.Abort:
         fail("stopped.", 130)
     except GraphshiftError as error:
@@ -42,6 +43,24 @@ def main() -> None:
             raise
         advice = "try --low-memory, fewer explorers or edits, or a smaller graph"
         fail(f"this does not fit into memory; {advice}; `fit --memory-limit SIZE` finds what would fit.", 2)
+
+
+def _elsewhere(error: Any) -> str:
+    """How to give an option that a command does not have, where it is a setting of studies or one of a dataset."""
+    name, context = getattr(error, "option_name", ""), getattr(error, "ctx", None)
+    if not name or context is None:
+        return ""
+    has = {spelled for parameter in context.command.params for spelled in parameter.opts}
+    setting = next((one.name for one in flags().values() if one.spelled == name), None)
+    if setting and "--set" in has:
+        return f"; a setting of all arms is given as --set {setting}=VALUE."
+    if "--option" in has:
+        from graphshift.datasets import DATASETS
+
+        own = name.lstrip("-").replace("-", "_")
+        if any(own in dataset.options for dataset in DATASETS.values()):
+            return f"; an option of a dataset is given as --option {own}=VALUE."
+    return ""
 
 
 def _show_warning(message: Any, category: type[Warning], filename: str, *_: Any) -> None:
