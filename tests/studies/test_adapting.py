@@ -10,6 +10,7 @@ import pytest
 
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError
+from graphshift.estimators import beliefs, learning
 from graphshift.report.study_tables import as_csv, as_text, main_tables
 from graphshift.studies import Arm, run_study
 from graphshift.studies.resolved import resolve
@@ -65,6 +66,34 @@ def test_a_prior_is_calibrated_on_what_the_rule_may_see(rule: str, monkeypatch: 
     monkeypatch.setattr(gs.Estimator, "calibrate", watched)
     run_study(plan(trials=0, seeds=[0], selections=(rule,), adapt=("prior",)), workers=0, threads=1)
     assert set(seen) == ({("train", 12)} if rule == "id_val" else {("val", 60)})
+
+
+def test_a_fit_learns_what_its_scores_need_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prediction sets and rehearsals of other adaptations take many times as long as a small fit."""
+    learned: list[str] = []
+
+    def watched(name: str, real: Any) -> Any:
+        return lambda *args, **kwargs: learned.append(name) or real(*args, **kwargs)
+
+    monkeypatch.setattr("graphshift.estimators.base.rehearsed", watched("beliefs", beliefs.rehearsed))
+    monkeypatch.setattr(learning.HeldOut, "of", watched("sets", learning.HeldOut.of))
+    monkeypatch.setattr(gs.ERM, "recall", watched("source", gs.ERM.recall))
+    arms = [Arm("MLP", {"method": "erm", "backbone": "mlp", **TINY}), Arm("blend", {"method": "blend"})]
+
+    def scored(*ways: str) -> list[Any]:
+        learned.clear()
+        wanted = plan(arms=arms, trials=0, seeds=[0], selections=("val", "id_val"), adapt=ways)
+        return [record.selections for record in run_study(wanted, workers=0, threads=1).records]
+
+    few = scored("norm", "prior", "norm+prior")
+    assert learned == []
+    scored("prior", "beliefs")
+    assert {"beliefs"} == {*learned}
+    scored("centroids")
+    assert {"source"} == {*learned}
+    monkeypatch.setattr(gs.Estimator, "only_for", lambda self, _: self)
+    assert scored("norm", "prior", "norm+prior") == few
+    assert {*learned} == {"beliefs", "sets", "source"}
 
 
 def test_a_prior_needs_classes_and_something_to_calibrate_on() -> None:

@@ -63,6 +63,7 @@ class _Fitted:
     prior_: Tensor
     calibrations_: dict[str, Calibration]
     rehearsed_: list[float] | None = None
+    _ways: Sequence[str] | None = None  # of adapting that will be asked for; None: any, and prediction sets
 
 
 @dataclass(eq=False, repr=False)
@@ -285,11 +286,20 @@ class Estimator(_Fitted, Predictor, HyperParameters):
         """
         check_is_fitted(self, "task_")
         modes = ["", *(["norm"] if self.has_batch_norm else [])]
-        learned = learn_from(self, as_environments(graphs, self.task_), modes)
+        learned = learn_from(self, as_environments(graphs, self.task_), modes, sets=self._ways is None)
         self.calibrations_, adapted = learned.priors(self.prior_)
         self.confidences_, self.held_out_ = learned.confidences | adapted, learned.held_out
         self.explored_ = None  # copies were looked at with the old temperature
-        self.rehearsed_ = rehearsed(self, as_environments(graphs, self.task_))
+        self.rehearsed_ = rehearsed(self, as_environments(graphs, self.task_)) if self._needs(WITHOUT_EDGES) else None
+
+    def only_for(self, ways: Sequence[str]) -> Self:
+        """Leaves out of ``fit`` what only prediction sets and other adaptations than these need: it can take longer."""
+        self._ways = ways
+        return self
+
+    def _needs(self, parts: Sequence[str]) -> bool:
+        """Whether one of these parts of adaptations may be asked for."""
+        return self._ways is None or any({*parts} & {*parts_of(way)} for way in self._ways)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> None:
         """Writes ``model.json`` and ``weights.safetensors``: all that :func:`load_model` needs.

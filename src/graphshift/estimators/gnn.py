@@ -219,7 +219,8 @@ class GNNEstimator(_FittedGNN, Estimator):
     ) -> TrainingResult:
         """As in :meth:`Estimator.learn_and_keep`; then the training graphs are looked at once more."""
         result = super().learn_and_keep(chosen, training, selection, asked)
-        self.recall(training, asked.calibrating)
+        if self._needs(LEARNED):
+            self.recall(training, asked.calibrating)
         return result
 
     def recall(self, training: Sequence[Environment], graphs: Graphs) -> None:

@@ -52,10 +52,13 @@ class Learned:
         return calibrations, confidences
 
 
-def learn_from(model: Predictor, environments: Sequence[Environment], modes: Sequence[str]) -> Learned:
+def learn_from(
+    model: Predictor, environments: Sequence[Environment], modes: Sequence[str], *, sets: bool = True
+) -> Learned:
     """Looks at labelled graphs once for each mode; nothing is learned without a graph.
 
-    For a graph in a partition folder parts stand (:func:`~graphshift.data.pieces.standing_for`).
+    For a graph in a partition folder parts stand (:func:`~graphshift.data.pieces.standing_for`). What prediction sets
+    need takes longest; ``sets`` says whether it is wanted.
     """
     environments = [standing_for(e) for e in environments]
     task, found = model.task_, Learned(labels=[e.labels.cpu() for e in environments])
@@ -77,8 +80,9 @@ def learn_from(model: Predictor, environments: Sequence[Environment], modes: Seq
             found.scores[mode] = [scores for *_, scores in shown]
             confidence = confidence_of(found.scores[mode], found.labels, binary=task.kind == "binary")
             found.confidences[mode] = confidence
-        signals = [Signals.of(e, h, o, task, confidence) for e, (h, o, _) in zip(environments, shown, strict=True)]
-        found.held_out[mode] = HeldOut.of(environments, signals, task)
+        if sets:
+            signals = [Signals.of(e, h, o, task, confidence) for e, (h, o, _) in zip(environments, shown, strict=True)]
+            found.held_out[mode] = HeldOut.of(environments, signals, task)
     return found
 
 

@@ -214,6 +214,7 @@ class Blend(Estimator):
         members, task = chosen.new_members(), training[0].task
         for member in members:
             member.check_task(task)
+            member.only_for(())  # the blend adapts; of its members it needs how sure they are
         if asked.run is not None and asked.run.load() is not None:
             other = f"belongs to a run of another method; {self.method} has none: give another folder."
             raise GraphshiftError(f"{asked.run.checkpoint}: {other}")

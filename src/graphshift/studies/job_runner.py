@@ -162,6 +162,8 @@ def _fit(model: Estimator, job: Job, data: ShiftDataset, callbacks: Sequence[Cal
     target: Any = data.target if (model.uses_target or chooses) and data.target else None
     if target is None and chooses and getattr(model, "target", "none") == "none":  # such a method trains without them
         target = "tests"
+    if not job.expect:  # the expected score stands on what prediction sets do
+        model.only_for(job.adapt)
     return model.fit(data.train, data.val, data.tests, target=target, also=job.rules[1:], callbacks=callbacks)
 
 
@@ -186,16 +188,14 @@ def _remembering(model: Estimator, data: ShiftDataset) -> Estimator:
 def _scored(selected: Selected, rule: str, members: Sequence[Estimator], data: ShiftDataset, job: Job) -> Selected:
     """What a rule chose in a final run, with the scores on validation after edits, on training and on the tests."""
     model, columns = members[0], data.facts.get("spurious_columns")
-    # Held-out nodes, which `id_val` calibrates on, are known to the fit alone; it has done it.
-    graphs = () if rule == "id_val" else data.val
     held = _held_out(data, job) if rule == "id_val" else ()
     edited = [score for e in data.val if (score := model.score_edited(e)) is not None]
-    found = _on_tests(members[:1], data, job, graphs, held) | {"adversarial_val": fmean(edited) if edited else None}
+    found = _on_tests(members[:1], data, job, rule, held) | {"adversarial_val": fmean(edited) if edited else None}
     if job.expect:
         found |= _expected(model, data, found["adapted"], calibrated=rule == job.rules[0])
     if job.ensemble > 1:
         val = _on_validation(Ensemble(members), data)
-        found["ensemble"] = EnsembleScores(members=job.ensemble, val=val, **_on_tests(members, data, job, graphs, held))
+        found["ensemble"] = EnsembleScores(members=job.ensemble, val=val, **_on_tests(members, data, job, rule, held))
     if columns is not None:  # Fig. 2b: without the columns that the dataset knows to be spurious
         found["train_without_spurious"] = fmean(model.score(e.without(columns)) for e in data.train)
     return replace(selected, train=fmean(model.score(e) for e in data.train), **found)
@@ -251,27 +251,27 @@ def _resampled(
 
 
 def _on_tests(
-    members: Sequence[Estimator],
-    data: ShiftDataset,
-    job: Job,
-    graphs: Sequence[Environment],
-    held: Sequence[Environment] = (),
+    members: Sequence[Estimator], data: ShiftDataset, job: Job, rule: str, held: Sequence[Environment] = ()
 ) -> dict[str, Any]:
     """Test scores of a model or an ensemble; with each way of using the unlabelled tests as well.
 
     Each way is scored on the validation graphs too, or on held-out training nodes (``held``), so that it can be chosen
-    there. A way that the model cannot take is left out. ``graphs`` are to be calibrated on; none where that is done
-    already.
+    there. A way that the model cannot take is left out. The fit has calibrated what its first rule chose; other rules
+    chose other weights.
     """
+    graphs: Sequence[Environment] = (
+        () if rule == "id_val" else data.val
+    )  # its held-out nodes are known to the fit alone
     ways = job.adapt
     model = members[0] if len(members) == 1 else Ensemble(members)
     plain = {e.name: _finite(model.score(e), e.name) for e in data.tests}
     found: dict[str, Adapted] = {}
     fitting = [way for way in ways if members[0].can_adapt(way)]
-    if any({"prior", *WITHOUT_EDGES} & {*parts_of(way)} for way in fitting) and graphs:
+    other = rule != job.rules[0]
+    if other and any({"prior", *WITHOUT_EDGES} & {*parts_of(way)} for way in fitting) and graphs:
         for member in members:
             member.calibrate(graphs)  # the rule's own epoch
-    if any({*LEARNED} & {*parts_of(way)} for way in fitting):
+    if other and any({*LEARNED} & {*parts_of(way)} for way in fitting):
         training = SELECTIONS["id_val"].split(_roles(data, job))[0] if held else data.train
         for member in members:
             assert isinstance(member, GNNEstimator)  # no other can adapt so
