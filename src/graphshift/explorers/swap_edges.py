@@ -4,16 +4,16 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
-from graphshift.explorers.base import EXPLORERS, Explorer, Risk, View, as_graph
+from graphshift.explorers.base import EXPLORERS, Risk, View, as_graph
+from graphshift.explorers.random_edges import RandomEdges
 from graphshift.graph.graph import Graph
 
 _DRAWS = 20
 
 
 @EXPLORERS.register("swap-edges")
-class SwapEdges(Explorer):
+class SwapEdges(RandomEdges):
     """Pairs of edges (a, b), (c, d) become (a, d), (c, b): who is joined to whom changes, degrees do not.
 
     nodes · s edges are drawn, but no more than a share of all, and paired. A pair stays as it is if it would make a
@@ -32,12 +32,6 @@ class SwapEdges(Explorer):
         seed: of the explorer's own random generator.
     """
 
-    def __init__(self, edits_per_node: int = 5, *, most: float = 0.5, directed: bool = False, seed: int = 0) -> None:
-        super().__init__(edits_per_node, directed=directed, seed=seed)
-        if not 0 <= most <= 1:
-            raise GraphshiftError(f"explorer most is {most}; expected a share from 0 to 1.")
-        self.most = most
-
     def propose(self, graph: Graph | Environment | Data, risk: Risk | None = None) -> View:
         """Swaps random edges. ``risk`` is not needed."""
         given = as_graph(graph)
@@ -52,10 +46,7 @@ class SwapEdges(Explorer):
         home, n = given.to(torch.device("cpu")), given.num_nodes
         row, col = home.pattern.row.long(), home.pattern.col.long()
         both = home.undirected and not self.directed
-        # Of an undirected edge's two entries one stands for both.
-        edges = (row < col if both else row != col).nonzero().squeeze(1)
-        budget = min(n * self.edits_per_node, int(self.most * edges.numel()))
-        drawn = edges[torch.randperm(edges.numel(), generator=self.generator)[:budget]]
+        drawn = self.edges_of(home)
         drawn = drawn[: len(drawn) // 2 * 2] if home.blocks is None else _in_pairs(drawn, home.blocks.batch[row[drawn]])
         first, second = drawn.view(-1, 2).t()
         a, b, c, d = row[first], col[first], row[second], col[second]
