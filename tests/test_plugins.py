@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import graphshift
+import scripts
 
 MODULE = '''
 from dataclasses import dataclass
@@ -81,16 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, *words: str) -> str:
-    environment = os.environ | {
-        "GRAPHSHIFT_PLUGINS": str(folder / "mine.py"),
-        "PYTHONPATH": str(Path(graphshift.__file__).parents[1]),
-        "COLUMNS": "200",
-    }
-    done = subprocess.run(
-        [sys.executable, *words], env=environment, cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return scripts.run(words, folder, GRAPHSHIFT_PLUGINS=str(folder / "mine.py"))
 
 
 def test_the_command_line_offers_them(folder: Path) -> None:

@@ -42,4 +42,4 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
         "heavy = {'torch', 'torch_geometric', 'sklearn', 'scipy', 'numpy', 'pandas', 'matplotlib'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,7 @@ from graphshift.core.declared import declared_names
 from graphshift.core.errors import GraphshiftError
 from graphshift.datasets import DATASETS, load
 from graphshift.datasets.planted import planted
+from scripts import run
 
 
 def test_the_catalogue_is_whole() -> None:
@@ -97,12 +95,7 @@ print(json.dumps(found))
 
 def test_a_dataset_and_a_metric_of_a_plugin_are_found_everywhere(tmp_path: Path) -> None:
     (tmp_path / "my_plugin.py").write_text(PLUGIN)
-    about = os.environ | {"GRAPHSHIFT_PLUGINS": str(tmp_path / "my_plugin.py")}
-    done = subprocess.run(
-        [sys.executable, "-c", USE], env=about, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = json.loads(run(["-c", USE], tmp_path, GRAPHSHIFT_PLUGINS=str(tmp_path / "my_plugin.py")))
     roles = "train ['train'], val ['val'], tests ['T1']"
     assert found["dataset"] == f"ShiftDataset('small-town', multiclass, recall, {roles})"
     assert found["score"] == found["expected"]

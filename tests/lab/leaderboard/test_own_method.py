@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
-import graphshift
 from html_reading import Element, cells, check_page
+from scripts import process
 
 MODULE = '''
 from dataclasses import dataclass
@@ -30,13 +28,8 @@ class Mine(GNNEstimator):
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {
-        "GRAPHSHIFT_PLUGINS": str(folder / "mine.py"),
-        "PYTHONPATH": str(Path(graphshift.__file__).parents[1]),
-        "OMP_NUM_THREADS": "1",
-    }
-    command = [sys.executable, "-m", "graphshift.cli", "reproduce", "leaderboard", *words]
-    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    command = ["-m", "graphshift.cli", "reproduce", "leaderboard", *words]
+    return process(command, folder, GRAPHSHIFT_PLUGINS=str(folder / "mine.py"))
 
 
 def test_a_method_of_ones_own_is_added(tmp_path: Path) -> None:
