@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.storage import read_json, write_json
 from graphshift.lab.leaderboard.board import board
-from graphshift.lab.leaderboard.cells import RULES, arms_of, fits_of, plan_of_cell
+from graphshift.lab.leaderboard.cells import RULES, WAYS, arms_of, fits_of, place_of, plan_of_cell, run_cell
 from graphshift.lab.leaderboard.coverage import coverage
 from graphshift.lab.leaderboard.running import run_leaderboard, wanted_experiments, wanted_methods
 from graphshift.lab.paper import EXPERIMENTS, ITEMS, Size
@@ -77,6 +78,19 @@ def test_cells_are_run_once_and_the_baseline_with_the_first(tmp_path: Path, monk
     assert states == {"erm": "run", "vrex": "run", "majority": "run", "irm": "missing"}
     with pytest.raises(GraphshiftError, match="another"):  # a folder of another size is not taken for this one
         run_leaderboard(tmp_path, [SMALL], ["vrex"], Size(trials=1), **how)
+
+
+def test_a_cell_that_an_earlier_version_began_is_continued_with_its_own_ways(tmp_path: Path) -> None:
+    how = {"workers": 0, "threads": 1, "progress": False}
+    run_cell(SMALL, "majority", tmp_path, Size(), **how)
+    study = place_of(tmp_path, SMALL, "majority")
+    plan = read_json(study / "plan.json")
+    assert plan["adapt"] == list(WAYS)
+    write_json(study / "plan.json", {**plan, "adapt": ["norm", "prior"]})
+    run_cell(SMALL, "majority", tmp_path, Size(), **how)  # not refused as another study
+    assert read_json(study / "plan.json")["adapt"] == ["norm", "prior"]
+    run_cell(SMALL, "majority", tmp_path, Size(), force=True, **how)
+    assert read_json(study / "plan.json")["adapt"] == list(WAYS)
 
 
 def test_a_method_that_cannot_be_there_says_why(tmp_path: Path) -> None:

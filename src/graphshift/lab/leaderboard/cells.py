@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ FOLDER = "leaderboard"
 RULES = ("val", "target")
 
 #: Ways of using the unlabelled tests at prediction time.
-WAYS = ("norm", "prior", "norm+prior", "centroids", "neighbours")
+WAYS = ("norm", "prior", "norm+prior", "centroids", "neighbours", "beliefs", "gtrans")
 
 #: The baseline of every difference.
 BASELINE = "erm"
@@ -120,7 +121,8 @@ def run_cell(
         folder: the study goes to ``folder/EXPERIMENT/leaderboard/METHOD``.
         progress, how: what :func:`~graphshift.studies.run_study` takes.
     """
-    place, plan = place_of(folder, experiment, method), plan_of_cell(experiment, method, size, data_dir)
+    place = place_of(folder, experiment, method)
+    plan = replace(plan_of_cell(experiment, method, size, data_dir), adapt=_ways_at(place, bool(how.get("force"))))
     try:
         with quiet():
             run_study(plan, place, progress=progress, **how)
@@ -131,6 +133,13 @@ def run_cell(
         write_json(place / "refused.json", {"reason": str(error)})
         return str(error)
     return None
+
+
+def _ways_at(place: Path, force: bool) -> tuple[str, ...]:
+    """The ways of a cell: those that it was begun with, so that ways that came later do not make it another study."""
+    if force or not (place / "plan.json").is_file():
+        return WAYS
+    return tuple(read_json(place / "plan.json").get("adapt", ()))
 
 
 def refused(folder: Path, experiment: Experiment, method: str) -> str | None:
