@@ -156,3 +156,26 @@ def test_a_score_that_is_no_number_is_a_failure(data: ShiftDataset, monkeypatch:
     monkeypatch.setattr(gs.Estimator, "score", broken)
     record = attempt(jobs_of(plan(trials=0), data, "run")[0], data)
     assert record.reason == "environment 'T2': the score is nan; the metric is not defined there."
+
+
+def test_trees_predict_a_graph_once_however_often_it_is_scored(
+    data: ShiftDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alone and as members of a blend; the record is the same."""
+    data = replace(data, facts={})  # else training is also scored without the spurious columns, another graph
+    asked: list[str] = []
+    real = gs.Forest.predict_plain
+
+    def watched(self: gs.Forest, environment: gs.Environment) -> torch.Tensor:
+        asked.append(environment.name)
+        return real(self, environment)
+
+    members = [{"method": "forest", "trees": 4}, {"method": "logistic"}]
+    arms = [Arm("forest", {"method": "forest", "trees": 4}), Arm("blend", {"method": "blend", "members": members})]
+    jobs = jobs_of(plan(arms=arms, trials=0, seeds=[0], adapt=["prior"], resample=True), data, "run")
+    plain = [attempt(job, data).selections for job in jobs]
+    monkeypatch.setattr(gs.Forest, "predict_plain", watched)
+    for job, expected in zip(jobs, plain, strict=True):
+        asked.clear()
+        assert attempt(job, data).selections == expected
+        assert sorted(asked) == sorted(e.name for role in data.roles.values() for e in role)

@@ -23,6 +23,7 @@ from graphshift.estimators.estimating import Estimate
 from graphshift.estimators.gnn import GNNEstimator
 from graphshift.estimators.predictor import Predictor
 from graphshift.fitting.fit import peak_rss_mb, seconds_per_epoch
+from graphshift.methods.blend import Blend
 from graphshift.shift.estimating import estimate_score
 from graphshift.studies.jobs import Job
 from graphshift.studies.limit import in_domain
@@ -168,7 +169,13 @@ def _fit(model: Estimator, job: Job, data: ShiftDataset, callbacks: Sequence[Cal
 
 
 def _remembering(model: Estimator, data: ShiftDataset) -> Estimator:
-    """Has a model without a GNN predict every graph of the data once, however often it is scored: trees take time."""
+    """Has a model without a GNN predict every graph of the data once, however often it is scored: trees take time.
+
+    Such members of a blend as well.
+    """
+    if isinstance(model, Blend):
+        made = model.new_members
+        model.new_members = lambda: [_remembering(member, data) for member in made()]  # type: ignore[method-assign]
     if isinstance(model, DirectEstimator):
         own = {id(e) for role in data.roles.values() for e in role}
         known: dict[int, torch.Tensor] = {}
