@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import networkx as nx
@@ -14,8 +13,8 @@ from torch_geometric.utils import subgraph as pyg_subgraph
 
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.data.dataset import ShiftDataset
 from graphshift.datasets.own import from_networkx, from_pyg
+from own_tables import quietly
 
 DOMAINS: dict[str, Any] = {"domain": "domain", "train": [0, 1], "val": 2, "tests": [3]}
 PERIODS: dict[str, Any] = {"time": "year", "train_until": 2003, "val_until": 2005, "test_until": [2007]}
@@ -38,12 +37,6 @@ def graph_data(nodes: int = 48, **changes: Any) -> Data:
     }
     fields |= changes
     return Data(**{key: value for key, value in fields.items() if value is not None})
-
-
-def quietly(make: Any, *args: Any, **options: Any) -> ShiftDataset:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GraphshiftWarning)
-        return make(*args, **options)
 
 
 def test_periods_keep_the_times_of_nodes_that_stay() -> None:

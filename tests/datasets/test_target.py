@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from graphshift.core.errors import GraphshiftError, GraphshiftWarning
-from graphshift.data.dataset import ShiftDataset
+from graphshift.core.errors import GraphshiftError
 from graphshift.datasets.own import from_networkx, from_pyg, from_tables
 from graphshift.datasets.tables.config import options_from_toml_table
+from own_tables import quietly
 
 COUNTRIES: dict[str, Any] = {"environments": "country", "train": "DE", "val": "FR", "unlabelled": ["ES", "AT"]}
 YEARS: dict[str, Any] = {"time": "year", "train_until": 2010, "val_until": 2011, "target_until": [2013, 2015]}
@@ -38,12 +37,6 @@ def graph() -> Data:
     data.country, data.year = torch.arange(80) % 4, torch.tensor(nodes["year"].to_numpy())
     data.train_mask, data.target_mask = torch.arange(80) < 30, torch.arange(80) >= 60
     return data
-
-
-def quietly(make: Any, *arguments: Any, **options: Any) -> ShiftDataset:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GraphshiftWarning)
-        return make(*arguments, **options)
 
 
 @pytest.mark.parametrize("labels", ["none", "some", "other"])
