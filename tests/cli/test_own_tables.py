@@ -3,39 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-
-from graphshift.cli import main
-
-
-class Result(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> Result:
-        monkeypatch.setattr(sys, "argv", ["graphshift", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit:
-            main()
-        found = capsys.readouterr()
-        assert "Traceback" not in found.err
-        return Result(int(exit.value.code or 0), found.out, found.err)
-
-    return call
 
 
 @pytest.fixture
@@ -52,8 +26,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_two_commands_without_editing(run: Run, folder: Path) -> None:
-    made = run("init", folder / "nodes.csv", folder / "edges.csv", "--out", folder / "shops.toml")
+def test_two_commands_without_editing(graphshift: Any, folder: Path) -> None:
+    made = graphshift("init", folder / "nodes.csv", folder / "edges.csv", "--out", folder / "shops.toml")
     assert made.status == 0
     assert made.out == (
         f"written to {folder / 'shops.toml'}: check it, then run: graphshift recommend {folder / 'shops.toml'}\n"
@@ -62,72 +36,72 @@ def test_two_commands_without_editing(run: Run, folder: Path) -> None:
     roles = [table[role] for role in ("train", "val", "tests", "unlabelled")]
     assert roles == [["alpha"], ["beta"], ["gamma"], ["delta"]]
     given = ("--method", "erm", "--epochs", 2, "--hidden", 4, "--out", folder / "run")
-    assert run("fit", folder / "shops.toml", *given).status == 0
+    assert graphshift("fit", folder / "shops.toml", *given).status == 0
 
 
-def test_init_takes_columns_and_explains_those_that_are_not_there(run: Run, folder: Path) -> None:
+def test_init_takes_columns_and_explains_those_that_are_not_there(graphshift: Any, folder: Path) -> None:
     tables = (folder / "nodes.csv", folder / "edges.csv", "--out", folder / "t.toml")
-    assert run("init", *tables, "--label", "chain", "--environments", "outcome").status == 0
+    assert graphshift("init", *tables, "--label", "chain", "--environments", "outcome").status == 0
     table = tomllib.loads((folder / "t.toml").read_text())["data"]
     assert (table["label"], table["environments"]) == ("chain", "outcome")
-    wrong = run("init", *tables, "--label", "colour", "--force")
+    wrong = graphshift("init", *tables, "--label", "colour", "--force")
     assert (wrong.status, "there is no column 'colour' for --label" in wrong.err) == (2, True)
-    wrong = run("init", *tables, "--positive", "good", "--force")
+    wrong = graphshift("init", *tables, "--positive", "good", "--force")
     assert (wrong.status, "--positive is 'good'; expected one of two labels" in wrong.err) == (2, True)
     pd.read_csv(folder / "nodes.csv")[["shop", "area"]].to_csv(folder / "nodes.csv", index=False)
-    lacking = run("init", *tables, "--force")
+    lacking = graphshift("init", *tables, "--force")
     assert "no column looks like the label: name it by --label COLUMN" in lacking.out
     assert "no column looks like environments or a time" in lacking.out
 
 
-def test_info_shows_classes_by_name_rows_as_in_the_files_and_targets(run: Run, folder: Path) -> None:
-    run("init", folder / "nodes.csv", folder / "edges.csv", "--out", folder / "shops.toml")
-    plain = run("data", "info", folder / "shops.toml")
+def test_info_shows_classes_by_name_rows_as_in_the_files_and_targets(graphshift: Any, folder: Path) -> None:
+    graphshift("init", folder / "nodes.csv", folder / "edges.csv", "--out", folder / "shops.toml")
+    plain = graphshift("data", "info", folder / "shops.toml")
     assert plain.status == 0
     loops = int((pd.read_csv(folder / "edges.csv").eval("source == target")).sum())
     for text in ("shops: your tables, split by chain", "115 rows.", "320 rows → ", f"{loops} self-loops", "homophily"):
         assert text in plain.out
     for text in ("good", "fair", "poor", "target", "delta", "from training"):
         assert text in plain.out
-    found = json.loads(run("data", "info", folder / "shops.toml", "--json").out)
+    found = json.loads(graphshift("data", "info", folder / "shops.toml", "--json").out)
     assert (found["dataset"], found["class_names"]) == ("shops", ["fair", "good", "poor"])
     assert [row["role"] for row in found["environments"]] == ["train", "val", "tests", "target"]
     assert found["environments"][3]["class_shares"] is None
     nodes = pd.read_csv(folder / "nodes.csv")
     shares = nodes[nodes["chain"] == "beta"]["outcome"].value_counts(normalize=True).sort_index()
     assert found["environments"][1]["class_shares"] == pytest.approx(shares.tolist())
-    other = run("data", "info", folder / "shops.toml", "-o", "tests=[]", "-o", 'unlabelled=["gamma"]', "--json")
+    other = graphshift("data", "info", folder / "shops.toml", "-o", "tests=[]", "-o", 'unlabelled=["gamma"]', "--json")
     assert [row["environment"] for row in json.loads(other.out)["environments"]] == ["alpha", "beta", "gamma"]
 
 
-def test_info_draws_data_with_a_target(run: Run, folder: Path) -> None:
-    run("init", folder / "nodes.csv", folder / "edges.csv", "--out", folder / "shops.toml")
+def test_info_draws_data_with_a_target(graphshift: Any, folder: Path) -> None:
+    graphshift("init", folder / "nodes.csv", folder / "edges.csv", "--out", folder / "shops.toml")
     for kind in ("overview", "sizes", "rates"):
         picture = folder / f"{kind}.png"
-        assert run("data", "info", folder / "shops.toml", "--figure", picture, "--kind", kind).status == 0
+        assert graphshift("data", "info", folder / "shops.toml", "--figure", picture, "--kind", kind).status == 0
         assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_make_writes_tables_that_are_read_back_the_same(run: Run, folder: Path) -> None:
-    run("init", folder / "nodes.csv", folder / "edges.csv", "--out", folder / "shops.toml")
-    made = run("data", "make", folder / "shops.toml", "--out", folder / "new")
+def test_make_writes_tables_that_are_read_back_the_same(graphshift: Any, folder: Path) -> None:
+    graphshift("init", folder / "nodes.csv", folder / "edges.csv", "--out", folder / "shops.toml")
+    made = graphshift("data", "make", folder / "shops.toml", "--out", folder / "new")
     assert made.out.startswith("shops: 4 environments with 115 nodes written to")
     first, second = (
-        json.loads(run("data", "info", path, "--json").out)
+        json.loads(graphshift("data", "info", path, "--json").out)
         for path in (folder / "shops.toml", folder / "new" / "dataset.toml")
     )
     assert (second["dataset"], second["class_names"]) == ("shops", first["class_names"])
     assert second["environments"] == first["environments"]
 
 
-def test_class_codes_that_differ_are_noticed(run: Run, folder: Path) -> None:
+def test_class_codes_that_differ_are_noticed(graphshift: Any, folder: Path) -> None:
     nodes = pd.read_csv(folder / "nodes.csv")
     codes = {"alpha": "good", "beta": "good", "gamma": "poor"}
     nodes["outcome"] = nodes["chain"].map(codes).where(np.arange(115) % 5 > 0, "fair").mask(nodes["chain"] == "delta")
     nodes.loc[1, "outcome"] = "poor"
     nodes.to_csv(folder / "nodes.csv", index=False)
-    run("init", folder / "nodes.csv", folder / "edges.csv", "--out", folder / "shops.toml")
-    found = run("data", "info", folder / "shops.toml")
+    graphshift("init", folder / "nodes.csv", folder / "edges.csv", "--out", folder / "shops.toml")
+    found = graphshift("data", "info", folder / "shops.toml")
     assert (
         "environment 'gamma' has other class shares than training (distance 0.78 of 1): 'good' is 0 % there and 78 % "
         "in training. Do the labels mean the same?"
@@ -137,12 +111,12 @@ def test_class_codes_that_differ_are_noticed(run: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["verify", "fetch"])
-def test_only_the_catalogue_has_files(run: Run, folder: Path, command: str) -> None:
-    found = run("data", command, folder / "my.toml")
+def test_only_the_catalogue_has_files(graphshift: Any, folder: Path, command: str) -> None:
+    found = graphshift("data", command, folder / "my.toml")
     assert (found.status, "only datasets of the catalogue have files" in found.err) == (2, True)
 
 
-def test_tables_of_labelled_graphs_from_init_to_predictions(run: Run, tmp_path: Path) -> None:
+def test_tables_of_labelled_graphs_from_init_to_predictions(graphshift: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     graph = np.repeat(np.arange(40), 4)
     nodes = pd.DataFrame({"graph": graph, "id": np.tile(np.arange(4), 40), "charge": rng.normal(size=160) + graph % 2})
@@ -151,7 +125,7 @@ def test_tables_of_labelled_graphs_from_init_to_predictions(run: Run, tmp_path: 
     files = [tmp_path / f"{name}.csv" for name in ("nodes", "edges", "graphs")]
     for table, file in zip((nodes, edges, graphs), files, strict=True):
         table.to_csv(file, index=False)
-    assert run("init", *files, "--out", tmp_path / "my.toml").status == 0
+    assert graphshift("init", *files, "--out", tmp_path / "my.toml").status == 0
     found = tomllib.loads((tmp_path / "my.toml").read_text())["data"]
     assert {name: found[name] for name in ("graphs", "graph", "id", "label", "time", "train_until")} == {
         "graphs": "graphs.csv",
@@ -161,12 +135,33 @@ def test_tables_of_labelled_graphs_from_init_to_predictions(run: Run, tmp_path: 
         "time": "year",
         "train_until": 2019,
     }
-    fitted = run("fit", tmp_path / "my.toml", "--epochs", 2, "--out", tmp_path / "run")
+    fitted = graphshift("fit", tmp_path / "my.toml", "--epochs", 2, "--out", tmp_path / "run")
     assert fitted.status == 0, fitted.err
-    assert run("predict", tmp_path / "run", *files, "--out", tmp_path / "p.csv").status == 0
+    assert graphshift("predict", tmp_path / "run", *files, "--out", tmp_path / "p.csv").status == 0
     assert pd.read_csv(tmp_path / "p.csv")["id"].tolist() == list(range(40))
-    scored = run("score", tmp_path / "run", *files, "--json")
+    scored = graphshift("score", tmp_path / "run", *files, "--json")
     assert 0 <= json.loads(scored.out)["tables"]["nodes"] <= 1
-    unlabelled = run("score", tmp_path / "run", *files[:2])
+    unlabelled = graphshift("score", tmp_path / "run", *files[:2])
     assert unlabelled.status == 2
     assert "no graph has a label in column 'label'" in unlabelled.err
+
+
+def test_a_first_toml_is_written_for_tables_and_not_overwritten(
+    graphshift: Any, tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    path = tmp_path / "my.toml"
+    answer = graphshift("init", *tables, "--out", path)
+    assert (answer.status, answer.err) == (0, "")
+    assert f"graphshift recommend {path}" in answer.out
+    content = tomllib.loads(path.read_text())
+    assert "data" in content
+    before = path.read_bytes()
+    answer = graphshift("init", *tables, "--out", path)
+    assert answer.status == 2
+    assert answer.err.startswith(f"graphshift: {path}: exists; nothing was changed.")
+    assert path.read_bytes() == before
+    answer = graphshift("init", tmp_path / "none.csv", tables[1], "--out", tmp_path / "other.toml")
+    assert answer.status == 2
+    assert answer.err.startswith("graphshift: ")
+    assert "none.csv" in answer.err
+    assert not (tmp_path / "other.toml").exists()
