@@ -16,6 +16,7 @@ from graphshift.cli import main
 from graphshift.graph import kernels
 from graphshift.graph.kernels import native
 from reference import KINDS, random_data
+from tiny_fits import contents
 
 settings.register_profile("graphshift", derandomize=True, deadline=None, database=None, max_examples=80)
 settings.load_profile("graphshift")
@@ -97,11 +98,6 @@ def graphshift(
         return Answer(status, output.out, output.err)
 
     return run
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
 @pytest.fixture

@@ -1,14 +1,12 @@
-"""The memory of a fit, estimated: against fresh processes, by its parts, and what it leads to."""
+"""The memory of a fit, estimated: against fresh processes, and by its parts."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,13 +17,12 @@ from torch import nn
 
 import graphshift as gs
 from graphshift.backbones import BACKBONES
-from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.core.errors import GraphshiftWarning
 from graphshift.data.dataset import ShiftDataset
-from graphshift.estimators import Estimator
 from graphshift.estimators.settings import make_estimator
 from graphshift.explorers import EXPLORERS
 from graphshift.fitting import memory
-from graphshift.fitting.memory import Estimate, advice, available_bytes, data_bytes, estimate, parse_size, show_size
+from graphshift.fitting.memory import Estimate, data_bytes, estimate
 
 MB = 10**6
 
@@ -38,8 +35,6 @@ def data() -> ShiftDataset:
 def total(data: ShiftDataset, **given: Any) -> int:
     return estimate(data, make_estimator(given), resident=100 * MB).total
 
-
-# --- against what processes really hold --------------------------------------------------------------------------
 
 MEASURE = """
 import gc, json, pathlib, sys, tempfile
@@ -65,6 +60,7 @@ for name, given in json.loads(sys.argv[1]).items():
     found[name] = [expected.total - start, mark("VmHWM:") - start]
 print(json.dumps(found))
 """
+
 #: The cases of one process each. A low-memory fit changes the heap of its process for good, and would itself take the
 #: holes that usual ones left.
 CASES: dict[str, dict[str, dict[str, Any]]] = {
@@ -92,9 +88,6 @@ def test_the_estimate_is_near_what_a_fresh_process_holds(mode: str) -> None:
     assert found.keys() == CASES[mode].keys()
     for name, (expected, held) in found.items():
         assert 0.8 < expected / held < 1.5, (name, expected, held)
-
-
-# --- by its parts ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backbone", BACKBONES)
@@ -236,176 +229,6 @@ def test_estimating_changes_nothing(data: ShiftDataset) -> None:
         estimate(data, gs.EERM(backbone=backbone))
     assert set(data.train[0].graph.__dict__) == before
     assert torch.equal(torch.get_rng_state(), state)
-
-
-# --- what is available -------------------------------------------------------------------------------------------
-
-
-def fake(root: Path, files: dict[str, str]) -> dict[str, Path]:
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return {"proc": root / "proc", "cgroups": root / "cgroup"}
-
-
-MEMINFO = "MemTotal:       24000 kB\nMemFree:         100 kB\nMemAvailable:   20000 kB\n"
-
-
-def test_the_machine_tells_what_is_available(tmp_path: Path) -> None:
-    assert available_bytes(**fake(tmp_path, {"proc/meminfo": MEMINFO})) == 20_000 * 1024
-
-
-def test_a_system_that_does_not_tell_gives_none(tmp_path: Path) -> None:
-    assert available_bytes(**fake(tmp_path, {})) is None
-    assert available_bytes(**fake(tmp_path, {"proc/meminfo": "MemTotal: 24000 kB\n"})) is None
-    assert memory.resident_bytes(tmp_path / "status") is None
-
-
-def test_the_least_limit_of_control_groups_2_counts_without_their_caches(tmp_path: Path) -> None:
-    files = {
-        "proc/meminfo": MEMINFO,
-        "proc/self/cgroup": "0::/a/b\n",
-        "cgroup/a/b/memory.max": "max\n",
-        "cgroup/a/b/memory.current": "5\n",
-        "cgroup/a/memory.max": "9000000\n",
-        "cgroup/a/memory.current": "4000000\n",
-        "cgroup/a/memory.stat": "anon 7\ninactive_file 1000000\nactive_file 3\n",
-    }
-    assert available_bytes(**fake(tmp_path, files)) == 6_000_000
-    assert available_bytes(**fake(tmp_path, {"cgroup/a/b/memory.max": "2000000\n"})) == 1_999_995
-
-
-def test_control_groups_1_and_a_path_that_cannot_be_seen(tmp_path: Path) -> None:
-    files = {
-        "proc/meminfo": MEMINFO,
-        "proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory:/host/only\n0::/\n",
-        "cgroup/memory/memory.limit_in_bytes": "3000000\n",
-        "cgroup/memory/memory.usage_in_bytes": "1000000\n",
-        "cgroup/memory/memory.stat": "inactive_file 1\ntotal_inactive_file 500000\n",
-    }
-    assert available_bytes(**fake(tmp_path, files)) == 2_500_000
-    unlimited = {"cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}
-    assert available_bytes(**fake(tmp_path, unlimited)) == 20_000 * 1024
-
-
-# --- sizes and advice --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("4GB", 4 * 10**9),
-        ("512MB", 512 * MB),
-        ("3.5GiB", 3.5 * 2**30),
-        ("123456", 123456),
-        (" 2 kb ", 2000),
-        ("1tib", 2**40),
-        ("77B", 77),
-    ],
-)
-def test_sizes_are_read(text: str, size: float) -> None:
-    assert parse_size(text) == size
-
-
-_SIZES = ["", "4G", "GB", "-4GB", "4 GBs", "four", "1e9", "1.5", "4XB", "0", "0.0GB", "٤GB", "9" * 500]
-
-
-@pytest.mark.parametrize("text", _SIZES)
-def test_other_sizes_are_refused_saying_what_is_expected(text: str) -> None:
-    with pytest.raises(GraphshiftError, match=r"--limit is .*expected .*as 4GB"):
-        parse_size(text, where="--limit")
-
-
-def test_sizes_are_shown() -> None:
-    assert [show_size(n) for n in (310 * MB, 4_240 * MB)] == ["310 MB", "4.2 GB"]
-
-
-def test_advice_names_what_suffices_alone(data: ShiftDataset) -> None:
-    settings = gs.EERM(edits_per_node=5, views=6)
-    now = total(data, edits_per_node=5, views=6)
-    said = advice(data, settings, now - 1, resident=100 * MB)
-    assert "--views 5 (about" in said
-    assert "entries_per_node=32 (about" in said
-    fewer = total(data, edits_per_node=5, views=3)
-    said = advice(data, settings, fewer, resident=100 * MB)
-    assert f"--views 3 (about {show_size(fewer)})" in said
-    assert "--hidden" not in said  # the policies need most: a narrower network does not help
-
-
-FLAGS = {
-    "--views": "views",
-    "--edits-per-node": "edits_per_node",
-    "--hidden": "hidden_channels",
-    "--explorer-option": "explorer_options",
-    "--low-memory": "low_memory",
-}
-
-
-def as_said(settings: Estimator, words: str) -> Estimator:
-    """The settings with the flags of a piece of advice."""
-    changes: dict[str, Any] = {}
-    for flag, value in re.findall(r"(--[a-z-]+)(?: ([\w=]+))?", words):
-        if flag == "--explorer-option":
-            name, number = value.split("=")
-            changes["explorer_options"] = {name: int(number)}
-        else:
-            changes[FLAGS[flag]] = int(value) if value else True
-    return settings.replace(**changes)
-
-
-@pytest.mark.parametrize("backbone", BACKBONES)
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"method": "erm"},
-        {"views": 5, "explorer": "random"},
-        {"views": 5, "epochs": 1},
-        {"views": 5, "edits_per_node": 8},
-        {"views": 5, "explorer": "gradient"},
-        {"views": 5, "explorer": "random", "low_memory": True},
-    ],
-    ids=str,
-)
-def test_whoever_follows_the_advice_stays_below(data: ShiftDataset, backbone: str, given: dict[str, Any]) -> None:
-    settings = make_estimator({"backbone": backbone, "hidden_channels": 64} | given)
-    now = estimate(data, settings, resident=100 * MB).total
-    heard = 0
-    for goal in (now - 1, *(100 * MB + (now - 100 * MB) * tenths // 10 for tenths in (9, 8, 6, 4, 2, 1))):
-        said = advice(data, settings, goal, resident=100 * MB)
-        if said.startswith("No setting"):
-            continue
-        for piece in said.removeprefix("What would fit: ").split(", or "):
-            followed = estimate(data, as_said(settings, piece), resident=100 * MB).total
-            assert followed <= goal, piece
-            assert f"(about {show_size(followed)})" in piece
-            heard += 1
-            if "together" in piece:  # each of them has a share in it
-                for flag in re.findall(r"--[a-z-]+(?: [\w=]+)?(?= )", piece):
-                    rest = as_said(settings, piece.replace(flag, "", 1))
-                    assert estimate(data, rest, resident=100 * MB).total > followed, (piece, flag)
-    assert heard or backbone in ("sgc", "mlp")
-
-
-def test_advice_combines_or_gives_up(data: ShiftDataset) -> None:
-    settings = gs.EERM(edits_per_node=5, views=6, backbone="gat")
-    least = gs.EERM(
-        edits_per_node=1,
-        views=2,
-        backbone="gat",
-        low_memory=True,
-        hidden_channels=4,
-        explorer_options={"entries_per_node": 8},
-    )
-    size = estimate(data, least, resident=100 * MB).total
-    said = advice(data, settings, size + 1, resident=100 * MB)
-    assert "together" in said
-    assert "entries_per_node=8" in said
-    assert "No setting brings it below" in advice(data, settings, 50 * MB, resident=100 * MB)
-    features = advice(data, gs.EERM(explorer="features", edits_per_node=8), 50 * MB, resident=100 * MB)
-    assert "--edits-per-node" not in features  # it edits none
-    erm = advice(data, gs.ERM(), 50 * MB, resident=100 * MB)
-    assert "explorer" not in erm
-    assert "--low-memory" not in erm
 
 
 def test_an_estimate_without_parts_is_nothing() -> None:
