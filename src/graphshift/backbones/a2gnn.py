@@ -55,13 +55,20 @@ class A2GNN(Backbone):
 
     def represent(self, h: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
         """The smoothed hidden states, and the output."""
-        for _ in range(self.source_hops if self.training and not self.at_target else self.target_hops):
-            h = graph.normalised @ h
+        h = self._smoothed(h, graph)
         return h, self.layers[-1](h)
 
     def propagate(self, h: Tensor, graph: Graph) -> Tensor:
-        """Smoothing and the last layer."""
-        return self.represent(h, graph)[1]
+        """Smoothing and the last layer, in the order that smooths fewer columns: (Â^k h) Wᵀ = Â^k (h Wᵀ)."""
+        weight, bias = self.layers[-1].parameters()
+        if weight.shape[0] >= weight.shape[1]:
+            return self.represent(h, graph)[1]
+        return self._smoothed(h @ weight.t(), graph) + bias
+
+    def _smoothed(self, h: Tensor, graph: Graph) -> Tensor:
+        for _ in range(self.source_hops if self.training and not self.at_target else self.target_hops):
+            h = graph.normalised @ h
+        return h
 
     def hops(self) -> Sequence[Hop]:
         """Â h so often, and the last layer at the end."""

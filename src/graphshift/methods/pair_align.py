@@ -103,11 +103,11 @@ class PairAlignMethod(Method):
 
     def _risk(self, environment: Environment) -> Tensor:
         if environment.home not in self.found:
-            return environment.risk(self.represented(environment)[1])
+            return environment.risk(self.output(environment))
         edges, nodes = self.found[environment.home]
         if environment not in self._graphs:
             self._graphs[environment] = weighted(environment, edges)
-        output = self.represented(environment.replace(graph=self._graphs[environment]))[1][environment.counted]
+        output = self.output(environment.replace(graph=self._graphs[environment]))[environment.counted]
         labels, parts = environment.labels, []
         for c in labels.unique():
             own = labels == c

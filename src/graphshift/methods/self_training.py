@@ -65,7 +65,7 @@ class SelfTrainingMethod(Method):
             self.round = due
             self._label()
         self.backbone.train()
-        risk = torch.stack([e.risk(self.represented(e)[1]) for e in environments]).mean()
+        risk = torch.stack([e.risk(self.output(e)) for e in environments]).mean()
         theirs = risk.new_zeros(())
         if self.labels:
             theirs = torch.stack([self._risk(*pair) for pair in zip(self.target, self.labels, strict=True)]).mean()
@@ -78,7 +78,7 @@ class SelfTrainingMethod(Method):
 
     def _risk(self, environment: Environment, labels: Tensor) -> Tensor:
         known = labels >= 0
-        return environment.task.loss(self.represented(environment)[1][known], labels[known])
+        return environment.task.loss(self.output(environment)[known], labels[known])
 
     def _label(self) -> None:
         """Labels the target anew, unless its predictions have become worse by their mutual information."""

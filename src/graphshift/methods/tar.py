@@ -84,7 +84,7 @@ class TARMethod(Method):
         self.backbone.train()
         h, objectives, risks, largest = self.hparams, [], [], 0.0
         for environment in environments:
-            output = self.represented(environment)[1][environment.counted]
+            output = self.output(environment)[environment.counted]
             losses = node_losses(environment.task, output, environment.labels)
             shares = worst_shares(
                 losses.detach(), self._ends(environment), entropy=h.entropy, rate=h.flow_rate, steps=h.flow_steps

@@ -1,8 +1,8 @@
 """The method interface: ``step`` and ``predict``. The training loop knows nothing else of a method."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -11,6 +11,9 @@ from graphshift.backbones import Backbone
 from graphshift.backbones.in_chunks import output_of
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
+from graphshift.graph.graph import Graph
+
+_Found = TypeVar("_Found")
 
 
 class OptimizerHparams(Protocol):
@@ -53,9 +56,16 @@ class Method(ABC):
 
     def represented(self, environment: Environment) -> tuple[Tensor, Tensor]:
         """For every node what the last layer is given, and the output; of a training graph or of the target."""
+        return self._run(environment, self.backbone.represent)
+
+    def output(self, environment: Environment) -> Tensor:
+        """For every node the output alone, which some networks have sooner than what :meth:`represented` gives."""
+        return self._run(environment, self.backbone.propagate)
+
+    def _run(self, environment: Environment, through: Callable[[Tensor, Graph], _Found]) -> _Found:
         self.backbone.at_target = environment.y is None
         try:
-            return self.backbone.represent(self.backbone.stem(environment.x), environment.graph)
+            return through(self.backbone.stem(environment.x), environment.graph)
         finally:
             self.backbone.at_target = False
 
