@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from torch import Tensor
 from graphshift.backbones.base import Backbone
 from graphshift.backbones.batchnorm import batch_norms
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.mapped import release, taken
 from graphshift.data.environment import Environment
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
@@ -60,7 +62,7 @@ def output_in_chunks(backbone: Backbone, environment: Environment, *, entries: i
             piece = backbone.stem(rows_of(x, rows) if isinstance(x, Sparse) else x[first:last])
             h = _states(environment.num_nodes, piece.shape[1]) if h is None else h
             h[first:last] = piece.numpy()
-            _let_go(h)
+            _written(h)
             if stored is not None:
                 stored.release()
         degree = environment.graph.degree
@@ -82,12 +84,11 @@ def _passed(
     after: NDArray[np.float32] | None = None
     for first, last in _chunks(environment.graph, entries):
         nodes, graph = receiving(environment.graph, first, last, degree)
-        piece = hop(torch.from_numpy(before[nodes]), graph)
+        piece = hop(torch.from_numpy(taken(before, nodes, partial(release, before))), graph)
         after = _states(len(before), piece.shape[1]) if after is None else after
         at = int(np.searchsorted(nodes, first))
         after[first:last] = piece[at : at + last - first].numpy()
-        _let_go(before)
-        _let_go(after)
+        _written(after)
         if environment.stored is not None:
             environment.stored.release()
     assert after is not None
@@ -119,12 +120,8 @@ def _states(nodes: int, width: int) -> NDArray[np.float32]:
         ) from None
 
 
-def _let_go(states: NDArray[np.float32]) -> None:
-    """Gives pages of a file back to the system: what was written stays in the file."""
-    held = getattr(states, "_mmap", None)
-    if held is not None:
-        import mmap
-
-        held.flush()
-        if hasattr(mmap, "MADV_DONTNEED"):
-            held.madvise(mmap.MADV_DONTNEED)
+def _written(states: NDArray[np.float32]) -> None:
+    """Writes the rows that are new to the file, and gives their pages back."""
+    if isinstance(states, np.memmap):
+        states.flush()
+    release(states)

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.mapped import taken
 from graphshift.core.randomness import derive_seed
 from graphshift.data.environment import Environment, Stored
 from graphshift.graph.graph import Graph
@@ -30,12 +32,20 @@ def piece(environment: Environment, rows: NDArray[np.int64], graph: Graph, count
     at = torch.from_numpy(rows)
     optional = {name: getattr(environment, name) for name in ("y", "time", "known_y", "further_y")}
     found = {name: None if value is None else value[at] for name, value in optional.items()}
-    x = rows_of(environment.x, rows) if isinstance(environment.x, Sparse) else environment.x[at]
+    x = _features_of(environment, rows)
     mask = environment.mask[at] & torch.from_numpy(counted)
     ids = None if environment.ids is None else np.asarray(environment.ids)[rows]
     part = environment.replace(x=x, graph=graph, mask=mask, ids=ids, **found)
     part.whole, part.rows = environment.home, at if environment.rows is None else environment.rows[at]
     return part
+
+
+def _features_of(environment: Environment, rows: NDArray[np.int64]) -> Tensor | Sparse:
+    """The features of some nodes, without holding the pages of a file that were read for them."""
+    x, stored = environment.x, environment.stored
+    if isinstance(x, Sparse):
+        return rows_of(x, rows)
+    return x[torch.from_numpy(rows)] if stored is None else torch.from_numpy(taken(x.numpy(), rows, stored.release))
 
 
 def parts_piece(environment: Environment, parts: Sequence[int]) -> Environment:

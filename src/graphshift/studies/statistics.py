@@ -153,7 +153,7 @@ def compare(rows: Sequence[Row], arm: str, baseline: str, key: str = "mean") -> 
         unit = "data seeds"
     drawn = _DRAWN.get(key, key)
     error = nodes_error(*([own[pair].resampled.get(drawn, []) for pair in pairs] for own in both.values()))
-    low, high, p = _paired_t(units, error or 0.0)
+    low, high, p = paired_t(units, error or 0.0)
     pairs_won = {"wins": won, "losses": lost, "ties": len(gains) - won - lost}
     return Difference(arm, baseline, key, fmean(units), low, high, len(units), unit, p, **pairs_won, nodes_error=error)
 
@@ -165,7 +165,7 @@ def share_a_pair(rows: Sequence[Row], arm: str, baseline: str, key: str = "mean"
     return bool(ours & theirs)
 
 
-def _paired_t(gains: Sequence[float], nodes: float) -> tuple[float | None, float | None, float | None]:
+def paired_t(gains: Sequence[float], nodes: float = 0.0) -> tuple[float | None, float | None, float | None]:
     """Ends of the 95 % interval and the p value of a t test that the mean is 0; ``nodes``: a further standard error."""
     if len(gains) < FEWEST or (spread := stdev(gains)) < _ALIKE:
         return None, None, None

@@ -1,6 +1,5 @@
 """A partition folder as a shift dataset, whose environments have memory-mapped arrays."""
 
-import mmap
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.mapped import release
 from graphshift.core.progress import progress_bar
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
@@ -49,9 +49,7 @@ class Parts:
     def release(self) -> None:
         """Gives back the pages that were read: mapped files count as the process's memory as long as they are held."""
         for array in self.arrays.values():
-            held = getattr(array, "_mmap", None)
-            if held is not None and hasattr(mmap, "MADV_DONTNEED"):
-                held.madvise(mmap.MADV_DONTNEED)
+            release(array)
 
 
 def read_partition(folder: str | Path, *, check: bool = True, progress: bool = False) -> ShiftDataset:

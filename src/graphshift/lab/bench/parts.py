@@ -32,6 +32,7 @@ PARTS: dict[str, Part] = {
     "million": Part("bars", "bars.million", "peak memory at a million nodes"),
     "batches": Part("bars", "bars.batches", "training on parts beside the full batch: time and peak memory"),
     "reach": Part("bars", "bars.reach", "100 million edges: tables into parts, an epoch of EERM, prediction"),
+    "ray": Part("bars", "bars.on_ray", "a study and one training on a Ray cluster of two nodes, beside none"),
     "shift": Part(
         "bars", "bars.comparison", "what has moved between two graphs of a million nodes: time and peak memory"
     ),
@@ -49,7 +50,7 @@ PARTS: dict[str, Part] = {
 
 SECTIONS = tuple(dict.fromkeys(part.section for part in PARTS.values()))
 
-_LARGE = ("exponent", "million", "batches", "reach", "shift", "tables")
+_LARGE = ("exponent", "million", "batches", "reach", "ray", "shift", "tables")
 
 #: What ``--check`` runs again: the bars that stay at 100,000 nodes or fewer.
 CHECKED = tuple(name for name, part in PARTS.items() if part.section == "bars" and name not in _LARGE)

@@ -20,6 +20,7 @@ class Sizes:
         million: nodes of the graph whose peak memory is measured, and ``million_steps`` on it.
         batched: nodes of the graphs that are trained on in parts.
         reach: nodes of the graphs whose tables are divided, with ten times as many lines of edges.
+        ray_study_nodes: of a study on Ray, with ``ray_seeds`` and ``ray_epochs``; ``ray_nodes`` of one training on it.
         policy_epochs: steps after which the policies' memory on Twitch is counted.
         dense: nodes of the graph on which a dense explorer is tried, and ``dense_steps`` before ours is timed.
         pyg: nodes of the planted graph on which PyG's GCN is timed.
@@ -39,6 +40,10 @@ class Sizes:
     million_steps: int = 20
     batched: tuple[int, ...] = (100_000, 300_000, 1_000_000)
     reach: tuple[int, ...] = (100_000, 1_000_000, 10_000_000)
+    ray_study_nodes: int = 5_000
+    ray_seeds: int = 4
+    ray_epochs: int = 60
+    ray_nodes: int = 300_000
     policy_epochs: int = 200
     dense: int = 8_000
     dense_steps: int = 20
@@ -77,6 +82,10 @@ SIZES: dict[str, Sizes] = {
         million_steps=3,
         batched=(10_000, 20_000),
         reach=(10_000, 20_000),
+        ray_study_nodes=200,
+        ray_seeds=1,
+        ray_epochs=2,
+        ray_nodes=20_000,
         policy_epochs=20,
         dense=1_000,
         dense_steps=5,

@@ -93,6 +93,7 @@ _ITEMS = (
     Item("shift", "ours: does `graphshift shift` name what moved, and only that?"),
     Item("choosing", "ours: does the rule `target` choose better between models than validation?"),
     Item("strangers", "ours: is what `recommend` chooses ever worse than ten lines of scikit-learn?"),
+    Item("batches", "ours: does training on batches cost score, or EERM's advantage?"),
     Item("trust", "ours: is what `predict` promises kept? Coverage, calibration, abstaining, audits"),
     Item("estimate", "ours: is the score that is expected without labels the true one?"),
     Item(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphshift.core.progress import progress_bar
+from graphshift.lab.batches import running as batches
 from graphshift.lab.choosing import running as choosing
 from graphshift.lab.estimate import cases as estimated
 from graphshift.lab.estimate import running as estimate
@@ -107,6 +108,11 @@ def _choosing(item: Item, file: Path, request: Request) -> Work:
     return _cases(item, file, request, wanted, partial(choosing.record_of, data_dir=request.data_dir))
 
 
+def _batches(item: Item, file: Path, request: Request) -> Work:
+    wanted = batches.cases(request.seeds or (1 if request.quick else 5), quick=request.quick)
+    return _cases(item, file, request, wanted, partial(batches.record_of, data_dir=request.data_dir))
+
+
 def _strangers(item: Item, file: Path, request: Request) -> Work:
     wanted = strangers.cases(request.data_seeds or 1, quick=request.quick)
     workers = 1 if request.workers is None else request.workers
@@ -134,6 +140,7 @@ LEDGERS = {
     "exploring": LedgerItem(_exploring, report.write_exploring, exploring.explored),
     "shift": LedgerItem(_shift, report.write_shift, unit="comparisons"),
     "estimate": LedgerItem(_estimate, report.write_estimate, estimate.shown_estimate),
+    "batches": LedgerItem(_batches, report.write_batches, unit="fits"),
     "choosing": LedgerItem(_choosing, report.write_choosing),
     "trust": LedgerItem(_trust, report.write_trust, unit="fits"),
     "strangers": LedgerItem(_strangers, report.write_strangers),

@@ -11,6 +11,7 @@ from graphshift.core.storage import write_text
 from graphshift.datasets import load
 from graphshift.datasets.statistics import dataset_statistics
 from graphshift.estimators.base import METHODS
+from graphshift.lab.batches.tables import batches_tables
 from graphshift.lab.choosing.tables import choosing_tables
 from graphshift.lab.estimate.figure import draw_estimate
 from graphshift.lab.estimate.tables import estimate_tables
@@ -149,6 +150,13 @@ def write_theory(item: Item, records: Mapping[str, Any], folder: Path) -> list[S
 def write_shift(item: Item, records: Sequence[Mapping[str, Any]], folder: Path) -> list[StudyTable]:
     """How well shifts are named, and how often where there is none."""
     tables = shift_tables(records)
+    _write(tables, folder / item.name)
+    return tables
+
+
+def write_batches(item: Item, records: Sequence[Mapping[str, Any]], folder: Path) -> list[StudyTable]:
+    """Whether batches cost score."""
+    tables = batches_tables(records)
     _write(tables, folder / item.name)
     return tables
 

@@ -1,0 +1,1 @@
+"""Whether training on batches costs score: ``graphshift reproduce batches``."""
