@@ -1,14 +1,25 @@
-"""Scattered rows of a mapped array are those of the array, and its pages are given back while they are read."""
+"""Rows that are read from a file are those of the array, and pages of a mapped one are given back."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from graphshift.core import mapped
-from graphshift.core.mapped import release, taken
+from graphshift.core.errors import GraphshiftError
+from graphshift.core.mapped import READS, read_rows, release
+
+reads = pytest.mark.skipif(not READS, reason="this system does not read at a place of a file")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[int]:
+    found = os.open(tmp_path / "x.bin", os.O_RDWR | os.O_CREAT)
+    yield found
+    os.close(found)
 
 
 def held(path: Path) -> int:
@@ -18,37 +29,47 @@ def held(path: Path) -> int:
         pytest.skip("only Linux says what a process holds of a file")
     inside, found = False, 0
     for line in smaps.read_text().splitlines():
-        if line[:1].islower() or line[:1].isdigit():
-            inside = line.endswith(str(path)) if "kB" not in line else inside
-        if inside and line.startswith("Rss:"):
-            found += 1024 * int(line.split()[1])
+        name, _, value = line.partition(":")
+        if " " in name:  # a mapping begins
+            inside = line.endswith(str(path))
+        elif inside and name == "Rss":
+            found += 1024 * int(value.split()[0])
     return found
 
 
-def test_rows_are_those_of_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mapped, "_AT_ONCE", 4)
+@reads
+@pytest.mark.parametrize("shape", [(30, 3), (30,), (30, 0), (30, 2, 2)])
+def test_rows_are_those_of_the_array(file: int, shape: tuple[int, ...]) -> None:
     generator = np.random.default_rng(0)
-    for values in (generator.random((30, 3)), generator.integers(0, 9, 30), np.zeros((30, 0), dtype=np.float32)):
-        for rows in (generator.integers(0, 30, 11), np.arange(8), np.arange(0)):
-            given_back: list[int] = []
-            found = taken(values, rows, lambda: given_back.append(1))  # noqa: B023 (called at once)
+    for values in (generator.random(shape), generator.integers(0, 9, shape), generator.random(shape).astype("f4")):
+        os.ftruncate(file, 0)
+        os.pwrite(file, b"header" + values.tobytes(), 0)
+        several = [generator.integers(0, 30, 11), np.arange(8), np.arange(0), np.array([29]), np.array([4, 3, 3, 4, 5])]
+        for rows in several:
+            found = read_rows(file, rows, values.shape[1:], values.dtype, 6)
             assert found.dtype == values.dtype
             assert np.array_equal(found, values[rows])
-            assert len(given_back) == -(-len(rows) // 4)
 
 
-def test_pages_are_given_back(tmp_path: Path) -> None:
+@reads
+def test_a_file_that_was_cut(file: int) -> None:
+    os.pwrite(file, np.arange(10.0).tobytes(), 0)
+    with pytest.raises(GraphshiftError, match=r"16 bytes from byte 72 of a file are not there: it was cut"):
+        read_rows(file, np.array([1, 9, 10]), (), np.dtype(float))
+
+
+@reads
+def test_reading_holds_nothing_of_the_file(tmp_path: Path, file: int) -> None:
     path = tmp_path / "x.bin"
-    np.arange(2**21, dtype=np.float32).tofile(path)  # 8 MB, 2,048 pages
+    np.arange(2**21, dtype=np.float32).tofile(path)  # 8 MB
     values = np.memmap(path, dtype=np.float32, mode="c", shape=(2**11, 2**10))
     rows = np.arange(0, 2**11, 2)
-    assert values[rows].sum() > 0
+    read = read_rows(file, rows, (2**10,), np.dtype(np.float32))
+    assert held(path) == 0
+    assert np.array_equal(read, values[rows])
     assert held(path) >= 2**22
     release(values)
     assert held(path) == 0
-    found = taken(values, rows, lambda: release(values))
-    assert held(path) == 0
-    assert np.array_equal(found[:, 0], rows * 2.0**10)
 
 
 def test_what_was_written_stays(tmp_path: Path) -> None:

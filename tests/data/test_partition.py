@@ -366,3 +366,24 @@ def test_a_digest_of_rows_that_pointers_put_far_away_ends() -> None:
     for name in (name for name in ALL if name in arrays):
         found = zlib.crc32(arrays[name].tobytes(), found)
     assert digest_of(arrays, 0, 1, 0) == f"{found:08x}"
+
+
+def test_rows_are_those_of_the_folder_that_was_opened(folder: Path, tmp_path: Path) -> None:
+    copied = shutil.copytree(folder, tmp_path / "p")
+    (environment,) = gs.load("partition", folder=copied).train
+    stored, rows = environment.stored, np.array([0, 1, 2, 40, 39])
+    x, y = dense_features(environment)[rows], environment.y
+    assert stored is not None
+    assert y is not None
+    assert np.array_equal(stored.rows("x", rows), x)
+    file = next(copied.glob("environments/000-*/x.npy"))
+    content = file.read_bytes()
+    file.unlink()
+    file.write_bytes(content[:128] + b"1" * len(content[128:]))  # another folder in its place
+    assert np.array_equal(stored.rows("x", rows), x)
+    assert np.array_equal(stored.rows("y", rows), y[rows])
+
+
+def dense_features(environment: Environment) -> np.ndarray[Any, Any]:
+    assert isinstance(environment.x, torch.Tensor)
+    return environment.x.numpy().copy()

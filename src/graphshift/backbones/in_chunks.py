@@ -7,9 +7,10 @@ the whole forward pass in evaluation mode, to rounding.
 
 from __future__ import annotations
 
+import os
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from torch import Tensor
 from graphshift.backbones.base import Backbone
 from graphshift.backbones.batchnorm import batch_norms
 from graphshift.core.errors import GraphshiftError
-from graphshift.core.mapped import release, taken
+from graphshift.core.mapped import READS, read_rows, release
 from graphshift.data.environment import Environment
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
@@ -56,13 +57,12 @@ def output_in_chunks(backbone: Backbone, environment: Environment, *, entries: i
         return backbone(environment.x, environment.graph)
     stored = environment.stored
     with torch.no_grad():
-        h: NDArray[np.float32] | None = None
+        h: _States | None = None
         for first, last in _chunks(environment.graph, entries):
             x, rows = environment.x, np.arange(first, last)
             piece = backbone.stem(rows_of(x, rows) if isinstance(x, Sparse) else x[first:last])
-            h = _states(environment.num_nodes, piece.shape[1]) if h is None else h
-            h[first:last] = piece.numpy()
-            _written(h)
+            h = _States(environment.num_nodes, piece.shape[1]) if h is None else h
+            h.write(first, piece)
             if stored is not None:
                 stored.release()
         degree = environment.graph.degree
@@ -70,25 +70,20 @@ def output_in_chunks(backbone: Backbone, environment: Environment, *, entries: i
             assert h is not None
             h = _passed(hop, h, environment, degree, entries)
     assert h is not None
-    return torch.from_numpy(h)
+    return torch.from_numpy(h.values)
 
 
 def _passed(
-    hop: Callable[[Tensor, Graph], Tensor],
-    before: NDArray[np.float32],
-    environment: Environment,
-    degree: Tensor,
-    entries: int,
-) -> NDArray[np.float32]:
+    hop: Callable[[Tensor, Graph], Tensor], before: _States, environment: Environment, degree: Tensor, entries: int
+) -> _States:
     """The states after one more layer."""
-    after: NDArray[np.float32] | None = None
+    after: _States | None = None
     for first, last in _chunks(environment.graph, entries):
         nodes, graph = receiving(environment.graph, first, last, degree)
-        piece = hop(torch.from_numpy(taken(before, nodes, partial(release, before))), graph)
-        after = _states(len(before), piece.shape[1]) if after is None else after
+        piece = hop(torch.from_numpy(before.rows(nodes)), graph)
+        after = _States(environment.num_nodes, piece.shape[1]) if after is None else after
         at = int(np.searchsorted(nodes, first))
-        after[first:last] = piece[at : at + last - first].numpy()
-        _written(after)
+        after.write(first, piece[at : at + last - first])
         if environment.stored is not None:
             environment.stored.release()
     assert after is not None
@@ -105,23 +100,37 @@ def _chunks(graph: Graph, entries: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _states(nodes: int, width: int) -> NDArray[np.float32]:
-    """Room for the states of all nodes: a file without a name where they are large (``TMPDIR`` says where)."""
-    if 4 * nodes * width <= _SMALL:
-        return np.empty((nodes, width), dtype=np.float32)
-    try:
-        with tempfile.TemporaryFile(prefix="graphshift-") as file:
-            return np.memmap(file, dtype=np.float32, mode="w+", shape=(nodes, width))
-    except OSError as error:
-        where = Path(tempfile.gettempdir())
-        raise GraphshiftError(
-            f"{where}: {4 * nodes * width / 1e9:.2f} GB of hidden states cannot be written ({error.strerror}); set "
-            "TMPDIR to a folder with more room."
-        ) from None
+class _States:
+    """The states of all nodes: a file without a name where they are large (``TMPDIR`` says where)."""
 
+    def __init__(self, nodes: int, width: int) -> None:
+        self.values: NDArray[np.float32]
+        self.file: int | None = None  # its descriptor
+        if 4 * nodes * width <= _SMALL:
+            self.values = np.empty((nodes, width), dtype=np.float32)
+            return
+        try:
+            with tempfile.TemporaryFile(prefix="graphshift-") as file:
+                self.values = np.memmap(file, dtype=np.float32, mode="w+", shape=(nodes, width))
+                if READS:
+                    self.file = os.dup(file.fileno())
+                    weakref.finalize(self, os.close, self.file)
+        except OSError as error:
+            where = Path(tempfile.gettempdir())
+            raise GraphshiftError(
+                f"{where}: {4 * nodes * width / 1e9:.2f} GB of hidden states cannot be written ({error.strerror}); set "
+                "TMPDIR to a folder with more room."
+            ) from None
 
-def _written(states: NDArray[np.float32]) -> None:
-    """Writes the rows that are new to the file, and gives their pages back."""
-    if isinstance(states, np.memmap):
-        states.flush()
-    release(states)
+    def rows(self, nodes: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The states of some nodes, in memory."""
+        if self.file is None:
+            return self.values[nodes]
+        return read_rows(self.file, nodes, self.values.shape[1:], self.values.dtype)
+
+    def write(self, first: int, states: Tensor) -> None:
+        """Keeps the states of a run of nodes, and gives their pages back."""
+        self.values[first : first + len(states)] = states.numpy()
+        if isinstance(self.values, np.memmap):
+            self.values.flush()
+            release(self.values)

@@ -1,20 +1,23 @@
-"""Arrays in memory-mapped files: their pages are given back, and scattered rows are read without holding the file.
+"""Arrays in files: scattered rows are read without mapping them, and the pages of mapped arrays are given back.
 
-Where one page is touched, Linux also maps those around it that are in its cache, up to 64 kB, and all of them count as
-the process's memory. Some ten thousand rows anywhere in a file are then the whole file. So scattered rows are read some
-at a time, and pages are given back in between; this is no slower, since fewer pages are held.
+A page that is touched in a mapped file costs a fault, brings those around it that are in the cache, up to 64 kB, and
+counts as the process's memory: some ten thousand rows anywhere in a file are the whole file. Reading them costs a call
+for each run of rows, and holds nothing.
 """
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable
+import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-_AT_ONCE = 1_000  # rows: at most 64 MB of pages
+from graphshift.core.errors import GraphshiftError
+
+#: Whether this system reads at a place of a file; otherwise scattered rows are those of the mapped array.
+READS = hasattr(os, "preadv")
 
 
 def release(array: NDArray[Any]) -> None:
@@ -24,17 +27,29 @@ def release(array: NDArray[Any]) -> None:
         held.madvise(mmap.MADV_DONTNEED)
 
 
-def taken(values: NDArray[Any], rows: NDArray[np.integer], give_back: Callable[[], None]) -> NDArray[Any]:
-    """``values[rows]`` of a mapped array.
+def read_rows(
+    file: int, rows: NDArray[np.integer], row: tuple[int, ...], dtype: np.dtype[Any], offset: int = 0
+) -> NDArray[Any]:
+    """Some rows of an array in a file, as ``array[rows]`` has them.
 
     Args:
-        values: the array, or a view of it.
-        rows: which; increasing ones are faster.
-        give_back: releases its pages.
+        file: its descriptor.
+        rows: which; runs of consecutive ones are read at once.
+        row: the shape of one.
+        dtype: of the numbers.
+        offset: where the array begins, in bytes.
     """
-    found = np.empty((len(rows), *values.shape[1:]), dtype=values.dtype)
-    for first in range(0, len(rows), _AT_ONCE):
-        some = slice(first, first + _AT_ONCE)
-        found[some] = values[rows[some]]
-        give_back()
+    found = np.empty((len(rows), *row), dtype=dtype)
+    size = dtype.itemsize * int(np.prod(row))
+    if not found.size:
+        return found
+    into = found.reshape(-1).view(np.uint8).data
+    begin = np.flatnonzero(np.diff(rows, prepend=rows[0] - 2) != 1)
+    end = np.append(begin[1:], len(rows))
+    places = offset + size * rows[begin].astype(np.int64)
+    for first, last, place in zip((size * begin).tolist(), (size * end).tolist(), places.tolist(), strict=True):
+        if os.preadv(file, [into[first:last]], place) != last - first:
+            raise GraphshiftError(
+                f"{last - first:,} bytes from byte {place:,} of a file are not there: it was cut while it was read."
+            )
     return found

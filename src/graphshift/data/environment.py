@@ -33,6 +33,9 @@ class Stored(Protocol):
     def halo(self, part: int) -> NDArray[np.int64]:
         """The rows outside a part that its nodes receive from, within as many hops as the partition says."""
 
+    def rows(self, name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Some rows of one of its arrays, as ``"x"``, in memory."""
+
     def release(self) -> None:
         """Gives back the memory of what was read; it is read again when it is used again."""
 

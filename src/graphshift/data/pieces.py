@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.core.mapped import taken
 from graphshift.core.randomness import derive_seed
 from graphshift.data.environment import Environment, Stored
 from graphshift.graph.graph import Graph
@@ -41,11 +40,11 @@ def piece(environment: Environment, rows: NDArray[np.int64], graph: Graph, count
 
 
 def _features_of(environment: Environment, rows: NDArray[np.int64]) -> Tensor | Sparse:
-    """The features of some nodes, without holding the pages of a file that were read for them."""
+    """The features of some nodes."""
     x, stored = environment.x, environment.stored
     if isinstance(x, Sparse):
         return rows_of(x, rows)
-    return x[torch.from_numpy(rows)] if stored is None else torch.from_numpy(taken(x.numpy(), rows, stored.release))
+    return x[torch.from_numpy(rows)] if stored is None else torch.from_numpy(stored.rows("x", rows))
 
 
 def parts_piece(environment: Environment, parts: Sequence[int]) -> Environment:

@@ -38,7 +38,12 @@ def test_every_fit_has_as_many_steps() -> None:
 def test_a_fit_on_each_kind(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[dict[str, Any]] = []
     make = running.make_estimator
-    monkeypatch.setattr(running, "make_estimator", lambda own, *rest: given.append(own) or make(own, *rest))
+
+    def noted(own: dict[str, Any], *rest: Any) -> Any:
+        given.append(own)
+        return make(own, *rest)
+
+    monkeypatch.setattr(running, "make_estimator", noted)
     found = running.record_of(Case("planted-structure", {"nodes": 100, "tests": 2}, 20, 2, "EERM", kind), None)
     batched = {"sampled neighbours": {"batch_nodes": 20}, "parts": {"batch_parts": 4}}.get(kind, {})
     assert {name: value for name, value in given[0].items() if name.startswith("batch_")} == batched

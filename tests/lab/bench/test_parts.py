@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -11,13 +13,15 @@ from typing import Any
 import pytest
 
 import graphshift as gs
+from graphshift.core.cluster import connect
 from graphshift.core.errors import GraphshiftError
 from graphshift.datasets import DATASETS
 from graphshift.explorers import EXPLORERS
-from graphshift.lab.bench.bars import start
+from graphshift.lab.bench.bars import on_ray, start
 from graphshift.lab.bench.bench import Bench
 from graphshift.lab.bench.outcome import Measurement, show
 from graphshift.lab.bench.parts import CHECKED, PARTS, SECTIONS, chosen_parts
+from ray_cluster import cluster_of
 
 
 def run(name: str, bench: Bench) -> dict[str, Measurement]:
@@ -87,6 +91,31 @@ def test_reach(bench: Bench) -> None:
     assert trained["predict"] > 0
     assert len(bench.outcome.tables) == 2
     assert list(bench.folder.iterdir()) == []
+
+
+def test_ray(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def patient() -> Iterator[str]:
+        with cluster_of(2) as found:
+            connect(found.address)
+            yield found.address
+
+    pytest.importorskip("ray")
+    monkeypatch.setattr(on_ray, "_cluster", patient)
+    found = run("ray", bench)
+    assert bars(found) == {"ray-study-over-local": (1.2, False), "ray-two-over-one-400": (0.65, False)}
+    study, training = bench.outcome.tables
+    assert study.rows[0][0] == "2"  # ERM and EERM, one seed
+    assert training.rows[0][0] == "400"
+    for id, (row,) in zip(found, (study.rows, training.rows), strict=True):
+        assert found[id].value == pytest.approx(float(row[2]) / float(row[1]), rel=0.5)  # seconds are rounded
+
+
+def test_ray_needs_two_processors(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_ray, "missing_extra", lambda package, what: None)
+    monkeypatch.setattr(on_ray.os, "cpu_count", lambda: 1)
+    (found,) = run("ray", bench).values()
+    assert (found.value, found.reason) == (None, "needs 2 processors")
 
 
 def test_million(bench: Bench) -> None:

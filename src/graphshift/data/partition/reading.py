@@ -1,5 +1,7 @@
 """A partition folder as a shift dataset, whose environments have memory-mapped arrays."""
 
+import os
+import weakref
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.core.mapped import release
+from graphshift.core.mapped import READS, read_rows, release
 from graphshift.core.progress import progress_bar
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
@@ -38,6 +40,7 @@ class Parts:
 
     def __init__(self, note: EnvironmentNote, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.begin, self.arrays = np.array(note.begin, dtype=np.int64), dict(arrays)
+        self._files: dict[str, int] = {}  # descriptors
         text = f"{note.name} {note.folder} {note.digests}"
         self.digest = f"{zlib.crc32(text.encode()):08x} " + " ".join(note.digests[:8])
 
@@ -45,6 +48,16 @@ class Parts:
         """The rows outside a part that its nodes receive from, increasing."""
         first, last = self.arrays["haloptr"][part : part + 2]
         return np.asarray(self.arrays["halo"][int(first) : int(last)])
+
+    def rows(self, name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Some rows of an array, without mapping them."""
+        array = self.arrays[name]
+        if not (READS and isinstance(array, np.memmap) and array.filename):
+            return np.asarray(array[rows])
+        if name not in self._files:  # stays open: the folder may be replaced meanwhile
+            self._files[name] = os.open(array.filename, os.O_RDONLY)
+            weakref.finalize(self, os.close, self._files[name])
+        return read_rows(self._files[name], rows, array.shape[1:], array.dtype, array.offset)
 
     def release(self) -> None:
         """Gives back the pages that were read: mapped files count as the process's memory as long as they are held."""
