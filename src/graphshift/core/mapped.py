@@ -48,8 +48,13 @@ def read_rows(
     end = np.append(begin[1:], len(rows))
     places = offset + size * rows[begin].astype(np.int64)
     for first, last, place in zip((size * begin).tolist(), (size * end).tolist(), places.tolist(), strict=True):
-        if os.preadv(file, [into[first:last]], place) != last - first:
-            raise GraphshiftError(
-                f"{last - first:,} bytes from byte {place:,} of a file are not there: it was cut while it was read."
-            )
+        done = first
+        while done < last:  # one call gives 2 GB at most
+            got = os.preadv(file, [into[done:last]], place + done - first)
+            if not got:
+                at = place + done - first
+                raise GraphshiftError(
+                    f"{last - done:,} bytes from byte {at:,} of a file are not there: it was cut while it was read."
+                )
+            done += got
     return found
