@@ -10,7 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 import graphshift as gs
+from graphshift.backbones import BACKBONES
 from graphshift.cli.app import app
+from graphshift.methods import METHODS
 
 HEAVY = ("torch", "torch_geometric", "numpy", "scipy", "sklearn", "pandas", "matplotlib", "optuna", "graphshift.lab")
 
@@ -21,6 +23,11 @@ def test_every_command_explains_itself(command: str) -> None:
     assert answer.exit_code == 0
     assert f"graphshift {command}" in answer.output.replace("root", "graphshift")
     assert "--json" in answer.output
+
+
+def test_no_name_is_broken_in_a_terminal_of_80_columns() -> None:
+    words = CliRunner().invoke(app, ["fit", "--help"], env={"COLUMNS": "80", "TERM": "dumb"}).output.replace(",", " ")
+    assert not {*METHODS, *BACKBONES} - set(words.split())
 
 
 def test_the_version_is_the_packages(graphshift: Any) -> None:

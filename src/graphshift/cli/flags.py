@@ -2,7 +2,7 @@
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Any
@@ -22,6 +22,7 @@ _PACKAGES = {
 }
 _BASES = "graphshift.estimators"
 _METAVARS = {"int": "N", "float": "X", "str": "NAME"}
+_WIDTH = 24  # of a placeholder; a longer one would be broken inside of names
 _TYPES: dict[str, Any] = {"int": int, "float": float, "bool": bool, "str": str}
 
 
@@ -92,12 +93,8 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command an option for ``method`` and for every hyper-parameter."""
     signature = inspect.signature(command, eval_str=True)
     parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    known: dict[str, Any] = {
-        "metavar": "|".join(names_of("method")),
-        "show_default": "eerm",
-        "rich_help_panel": "Training",
-    }
-    method = typer.Option("--method", help="what to train with", **known)
+    text, metavar = _one_of("what to train with", names_of("method"))
+    method = typer.Option("--method", help=text, metavar=metavar, show_default="eerm", rich_help_panel="Training")
     parameters.append(_parameter("method", Annotated[str | None, method]))
     parameters += [_parameter(flag.name, _annotation(flag)) for flag in flags().values()]
     for old in RENAMED:
@@ -133,13 +130,19 @@ def _annotation(flag: Flag) -> Any:
         option = typer.Option(flag.spelled, help=text, show_default="off", rich_help_panel=panel)
         return Annotated[bool | None, option]
     if flag.about.registry:
-        metavar = "|".join(names_of(flag.about.registry))
+        text, metavar = _one_of(text, names_of(flag.about.registry))
     elif kind.startswith("Literal"):
-        metavar = "|".join(ast.literal_eval(kind.removeprefix("Literal")))
+        text, metavar = _one_of(text, ast.literal_eval(kind.removeprefix("Literal")))
     else:
         metavar = "NAME=VALUE" if flag.is_pairs else "NAMES|JSON" if flag.is_list else _METAVARS[kind]
     option = typer.Option(flag.spelled, help=text, metavar=metavar, show_default=default, rich_help_panel=panel)
     return Annotated[(list[str] if flag.is_pairs else _TYPES.get(kind, str)) | None, option]
+
+
+def _one_of(text: str, names: Sequence[str]) -> tuple[str, str]:
+    """The help and the placeholder of an option with named values: a few stand in the placeholder, many in the help."""
+    metavar = "|".join(names)
+    return (text, metavar) if len(metavar) <= _WIDTH else (f"{text}; one of {', '.join(names)}", "NAME")
 
 
 def _methods() -> dict[str, tuple[dict[str, Hparam], dict[str, str]]]:
