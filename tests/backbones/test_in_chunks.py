@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -62,6 +65,17 @@ def test_no_more_than_a_chunk_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> N
     widest = int(e.graph.pattern.rowptr.diff().max())
     assert max(largest) <= max(40, widest)
     assert sum(largest) == 2 * e.graph.num_edges
+
+
+def test_too_little_room_for_states_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(in_chunks, "_SMALL", 0)
+    monkeypatch.setattr(in_chunks, "reserve", full)
+    network = make_backbone("gcn", 7, 3, hidden_channels=6, num_layers=2, dropout=0.0).eval()
+    with pytest.raises(gs.GraphshiftError, match=r"hidden states cannot be written .*No space.* set TMPDIR"):
+        output_in_chunks(network, environment(directed=False))
 
 
 @pytest.fixture(scope="module")

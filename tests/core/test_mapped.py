@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.core.mapped import READS, read_rows, release
+from graphshift.core.mapped import READS, read_rows, release, reserve
 
 reads = pytest.mark.skipif(not READS, reason="this system does not read at a place of a file")
 
@@ -90,3 +91,24 @@ def test_what_was_written_stays(tmp_path: Path) -> None:
     release(values)
     assert float(values.sum()) == 30.0
     release(np.ones(3))  # of memory: nothing to give back
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="this system does not reserve room")
+def test_room_is_taken_before_a_file_is_mapped(file: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    reserve(file, 0)
+    reserve(file, 5000)
+    found = os.fstat(file)
+    assert found.st_size == 5000
+    assert 512 * found.st_blocks >= 5000
+
+    def fails(number: int) -> None:
+        def allocate(*_: int) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "posix_fallocate", allocate)
+
+    fails(errno.EOPNOTSUPP)  # a file system that does not know how
+    reserve(file, 5000)
+    fails(errno.ENOSPC)
+    with pytest.raises(OSError, match="No space left"):
+        reserve(file, 5000)

@@ -18,7 +18,6 @@ import graphshift as gs
 from graphshift.data.environment import Environment
 from graphshift.data.partition.dividing import _best, divide
 from graphshift.data.partition.format import ALL, digest_of
-from graphshift.data.partition.writing import check_disk
 from graphshift.graph.subgraphs import induced, neighbourhood, sampled
 
 
@@ -317,47 +316,6 @@ def test_a_newer_format_is_refused(folder: Path, tmp_path: Path) -> None:
     (copy / "partition.json").write_text(json.dumps(note | {"format": 99}))
     with pytest.raises(gs.GraphshiftError, match="its format is 99"):
         gs.load("partition", folder=copy)
-
-
-def test_too_little_disk_is_said_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(gs.GraphshiftError, match=r"needs about 1000000000\.00 GB"):
-        check_disk(tmp_path / "new" / "folder", 10**18)
-
-
-def test_an_interrupted_partition_is_resumed_and_nothing_is_overwritten(
-    data: gs.ShiftDataset, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from graphshift.datasets import partitions
-
-    out, written = tmp_path / "p", []
-    true = partitions.write_environment
-
-    def killed(*given):
-        written.append(1)
-        if len(written) == 2:
-            (given[0]).mkdir(parents=True)
-            (given[0] / "x.npy").write_bytes(b"half")
-            raise KeyboardInterrupt
-        return true(*given)
-
-    monkeypatch.setattr(partitions, "write_environment", killed)
-    with pytest.raises(KeyboardInterrupt):
-        gs.partition(data, out, parts=5, by="streaming")
-    with pytest.raises(gs.GraphshiftError, match="is not finished"):
-        gs.load("partition", folder=out)
-    with pytest.raises(gs.GraphshiftError, match="nothing was changed"):
-        gs.partition(data, out, parts=5, by="streaming")
-    with pytest.raises(gs.GraphshiftError, match="parts is 5 there and 6 here"):
-        gs.partition(data, out, parts=6, by="streaming", resume=True)
-    (out / ".partition.json.123.tmp").write_text("half")  # of a process that was killed
-    gs.partition(data, out, parts=5, by="streaming", resume=True)
-    (out / ".preparation.json.123.tmp").write_text("half")
-    (out / "work").mkdir()
-    gs.partition(data, out, parts=5, by="streaming", resume=True)
-    assert {path.name for path in out.iterdir()} == {path.name for path in folder.iterdir()}
-    for path in sorted((folder / "environments").glob("*/*.npy")):
-        assert path.read_bytes() == (out / "environments" / path.parent.name / path.name).read_bytes()
-    assert (folder / "partition.json").read_text() == (out / "partition.json").read_text()
 
 
 def test_a_digest_of_rows_that_pointers_put_far_away_ends() -> None:

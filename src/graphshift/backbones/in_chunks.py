@@ -21,7 +21,7 @@ from torch import Tensor
 from graphshift.backbones.base import Backbone
 from graphshift.backbones.batchnorm import batch_norms
 from graphshift.core.errors import GraphshiftError
-from graphshift.core.mapped import READS, read_rows, release
+from graphshift.core.mapped import READS, read_rows, release, reserve
 from graphshift.data.environment import Environment
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
@@ -111,6 +111,7 @@ class _States:
             return
         try:
             with tempfile.TemporaryFile(prefix="graphshift-") as file:
+                reserve(file.fileno(), 4 * nodes * width)
                 self.values = np.memmap(file, dtype=np.float32, mode="w+", shape=(nodes, width))
                 if READS:
                     self.file = os.dup(file.fileno())

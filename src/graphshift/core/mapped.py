@@ -7,6 +7,7 @@ for each run of rows, and holds nothing.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from typing import Any
@@ -18,6 +19,9 @@ from graphshift.core.errors import GraphshiftError
 
 #: Whether this system reads at a place of a file; otherwise scattered rows are those of the mapped array.
 READS = hasattr(os, "preadv")
+
+#: The numbers of the errors of a disk that has no more room for a file.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def release(array: NDArray[Any]) -> None:
@@ -58,3 +62,17 @@ def read_rows(
                 )
             done += got
     return found
+
+
+def reserve(file: int, size: int) -> None:
+    """Takes the room that a file needs on its disk, before it is mapped.
+
+    A file that grows by being mapped has holes. If the disk is full when one is written, the system ends the process
+    without a word; here it is an ``OSError``.
+    """
+    if size and hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(file, 0, size)
+        except OSError as error:
+            if error.errno in FULL:  # others: this file system does not know how
+                raise

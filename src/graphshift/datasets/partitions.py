@@ -16,13 +16,14 @@ from graphshift._version import __version__
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.extras import require_extra
 from graphshift.core.folders import differences
+from graphshift.core.mapped import FULL
 from graphshift.core.progress import progress_bar
 from graphshift.core.storage import write_json
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
 from graphshift.data.partition.dividing import DIVIDERS, Divider
 from graphshift.data.partition.external import Ends, sorted_rows, write_edges
-from graphshift.data.partition.format import FORMAT, MANIFEST, PartitionNote, partition_folder
+from graphshift.data.partition.format import FORMAT, MANIFEST, EnvironmentNote, PartitionNote, partition_folder
 from graphshift.data.partition.reading import read_partition
 from graphshift.data.partition.writing import How, Rows, check_disk, expected_bytes, write_environment
 from graphshift.datasets.base import DATASETS
@@ -213,18 +214,15 @@ def _write(
             if (out / MANIFEST).is_file():
                 shutil.rmtree(out / "work", ignore_errors=True)
                 return open_partition(out, progress=progress)
-        found = [(role, e) for role, own in data.roles.items() for e in own]
-        notes = []
-        with progress_bar("partition", len(found) if progress else 0, unit="environments") as report:
-            for number, (role, environment) in enumerate(found):
-                name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9_.-]', '_', environment.name)[:60]}"
-                place = out / "environments" / name
-                work = out / "work" / name
-                rows = Rows.of(environment) if (place / "environment.json").is_file() else rows_of(environment, work)
-                notes.append(write_environment(place, environment, role, rows, how))
-                del rows
-                shutil.rmtree(work, ignore_errors=True)
-                report({"epoch": number + 1})
+        try:
+            notes = _write_environments(out, data, how, rows_of, progress)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            raise GraphshiftError(
+                f"{out}: no room is left on its disk ({error.strerror}). Environments that are written stay: make "
+                "room, then go on with --resume."
+            ) from None
         preparation = data.facts.get("preparation")
         if preparation is not None:
             preparation.save(out)
@@ -240,6 +238,25 @@ def _write(
         write_json(out / MANIFEST, note.model_dump(mode="json"))
         shutil.rmtree(out / "work", ignore_errors=True)
     return open_partition(out, check=False)
+
+
+def _write_environments(
+    out: Path, data: ShiftDataset, how: How, rows_of: Callable[[Environment, Path], Rows], progress: bool
+) -> list[EnvironmentNote]:
+    """Writes those that are not written yet."""
+    found = [(role, e) for role, own in data.roles.items() for e in own]
+    notes = []
+    with progress_bar("partition", len(found) if progress else 0, unit="environments") as report:
+        for number, (role, environment) in enumerate(found):
+            name = f"{number:03d}-{re.sub(r'[^A-Za-z0-9_.-]', '_', environment.name)[:60]}"
+            place = out / "environments" / name
+            work = out / "work" / name
+            rows = Rows.of(environment) if (place / "environment.json").is_file() else rows_of(environment, work)
+            notes.append(write_environment(place, environment, role, rows, how))
+            del rows
+            shutil.rmtree(work, ignore_errors=True)
+            report({"epoch": number + 1})
+    return notes
 
 
 def _begun(out: Path, request: dict[str, Any], *, force: bool, resume: bool) -> bool:

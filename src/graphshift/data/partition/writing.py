@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.core.mapped import reserve
 from graphshift.core.parsing import checked_note
 from graphshift.core.storage import read_json, write_json
 from graphshift.data.environment import Environment
@@ -212,8 +213,10 @@ def _write_halos(folder: Path, arrays: Mapping[str, NDArray[Any]], begin: NDArra
                     front = np.setdiff1d(further[(further < first) | (further >= last)], halo)
             file.write(halo.tobytes())
             pointer.append(pointer[-1] + len(halo))
-    raw = np.fromfile(folder / "halo.raw", dtype=np.int64)
-    _save(folder / "halo.npy", raw)
+    header = {"descr": "<i8", "fortran_order": False, "shape": (pointer[-1],)}
+    with open(folder / "halo.raw", "rb") as raw, open(folder / "halo.npy", "wb") as halos:
+        np.lib.format.write_array_header_1_0(halos, header)
+        shutil.copyfileobj(raw, halos)
     _save(folder / "haloptr.npy", np.array(pointer, dtype=np.int64))
     (folder / "halo.raw").unlink()
     return cut
@@ -228,7 +231,10 @@ def _created(path: Path, dtype: Any, shape: tuple[int, ...]) -> Any:
     if not all(shape):
         _save(path, np.zeros(shape, dtype=dtype))
         return np.load(path, mmap_mode=None).view(_Unmapped)
-    return np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+    found = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+    with path.open("r+b") as file:
+        reserve(file.fileno(), path.stat().st_size)
+    return found
 
 
 class _Unmapped(np.ndarray):
