@@ -102,7 +102,7 @@ def neighbourhood(graph: Graph, rows: NDArray[np.int64], hops: int) -> NDArray[n
     rowptr, col = graph.pattern.rowptr.numpy(), graph.pattern.col.numpy()
     inside, front = rows, rows
     for _ in range(hops):
-        front = np.setdiff1d(np.unique(col[entries_of(rowptr, front)[0]]).astype(np.int64), inside)
+        front = np.setdiff1d(distinct(col[entries_of(rowptr, front)[0]]).astype(np.int64), inside)
         inside = np.union1d(inside, front)
     return np.setdiff1d(inside, rows)
 
@@ -125,29 +125,43 @@ def sampled(
     rowptr, col = graph.pattern.rowptr.numpy(), graph.pattern.col.numpy()
     nodes, front, drawn = seeds, seeds, []
     for most in fanout:
-        at, count = entries_of(rowptr, front)
-        row = np.repeat(np.arange(len(front)), count)
-        if len(at) and int(count.max()) > most:
-            order = np.lexsort((generator.random(len(at)), row))  # each row's entries in a random order
-            first = np.arange(len(at)) - np.repeat(np.cumsum(count) - count, count)
-            kept = np.sort(order[first < most])
-            at, row = at[kept], row[kept]
-        drawn.append((front[row], col[at].astype(np.int64), at))
-        front = np.setdiff1d(drawn[-1][1], nodes)
-        nodes = np.union1d(nodes, front)
+        at, row = _kept(rowptr, front, most, generator)
+        senders = np.asarray(col[at])
+        drawn.append((front[row], senders.astype(np.int64), at))
+        front = distinct(senders[~_Places(nodes, graph.num_nodes).find(senders)[1]]).astype(np.int64)
+        nodes = np.sort(np.concatenate([nodes, front]), kind="stable")
     receiver, sender, at = (np.concatenate([part[i] for part in drawn]) for i in range(3))
+    places, attributed = _Places(nodes, graph.num_nodes), graph.weight is not None or graph.edge_features is not None
+    row, column = places.find(receiver)[0], places.find(sender)[0]
     if graph.undirected:
-        receiver, sender = np.concatenate([receiver, sender]), np.concatenate([sender, receiver])
-        key, first = np.unique(np.searchsorted(nodes, receiver) * len(nodes) + np.searchsorted(nodes, sender), True)
-        if graph.weight is not None or graph.edge_features is not None:
-            at = np.concatenate([at, _reverse_entries(rowptr, col, sender[len(at) :], receiver[len(at) :], at)])
+        key = np.concatenate([row * len(nodes) + column, column * len(nodes) + row])
+        if attributed:
+            at = np.concatenate([at, _reverse_entries(rowptr, col, receiver, sender, at)])
+            key, first = np.unique(key, return_index=True)
             at = at[first]
-        row, column = key // max(len(nodes), 1), key % max(len(nodes), 1)
+        else:
+            key = distinct(key)
+        row, column = np.divmod(key, max(len(nodes), 1))
     else:
-        row, column = np.searchsorted(nodes, receiver), np.searchsorted(nodes, sender)
-        order = np.lexsort((column, row))
+        order = np.argsort(row * len(nodes) + column, kind="stable")
         row, column, at = row[order], column[order], at[order]
     return nodes, _graph(graph, len(nodes), row, column, at)
+
+
+def _kept(
+    rowptr: NDArray[np.integer], rows: NDArray[np.int64], most: int, generator: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the entries are that some rows keep, at most so many of each row, and which of ``rows`` each is of."""
+    at, count = entries_of(rowptr, rows)
+    row, large = np.repeat(np.arange(len(rows)), count), count > most
+    if not large.any():
+        return at, row
+    kept = ~large[row]
+    among = np.flatnonzero(~kept)
+    order = among[np.argsort(row[among] + generator.random(len(among)))]  # row after row, each in a random order
+    sizes = count[large]
+    kept[order[np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes) < most]] = True
+    return at[kept], row[kept]
 
 
 def _reverse_entries(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphshift.data.partition.writing import Rows
+from graphshift.graph.subgraphs import distinct
 
 _CHUNK = 2_000_000  # edges that are read at a time
 _BUCKET = 4_000_000  # entries that are sorted at a time, about
@@ -86,11 +87,15 @@ def sorted_rows(
         for i in range(buckets):
             records = np.fromfile(folder / f"bucket-{i}", dtype=record)
             key = records["row"].astype(np.int64) * nodes + records["col"]
-            key, first = np.unique(key, return_index=True)
-            degree += np.bincount(key // nodes, minlength=nodes) if len(key) else 0
-            columns.write((key % nodes).astype(record["col"]).tobytes())
-            if weights is not None:
+            if weights is None:
+                key = distinct(key)
+            else:
+                key, first = np.unique(key, return_index=True)
                 weights.write(records["weight"][first].tobytes())
+            if len(key):  # rows of a bucket are a run, and in no other
+                row, column = np.divmod(key, nodes)
+                degree[int(row[0]) : int(row[-1]) + 1] = np.bincount(row - row[0])
+                columns.write(column.astype(record["col"]).tobytes())
             (folder / f"bucket-{i}").unlink()
     if weights is not None:
         weights.close()

@@ -21,7 +21,7 @@ from graphshift.data.partition.dividing import Divider, divide
 from graphshift.data.partition.format import EnvironmentNote, digest_of
 from graphshift.data.tasks import refuse_graph_level
 from graphshift.graph.sparse import Sparse
-from graphshift.graph.subgraphs import entries_of
+from graphshift.graph.subgraphs import distinct, entries_of
 
 _ENTRIES = 4_000_000  # of a chunk
 _ROWS = 65_536
@@ -204,12 +204,12 @@ def _write_halos(folder: Path, arrays: Mapping[str, NDArray[Any]], begin: NDArra
             direct = np.asarray(col[int(rowptr[first]) : int(rowptr[last])])
             outside = direct[(direct < first) | (direct >= last)]
             cut += len(outside)
-            front = np.unique(outside).astype(np.int64)
+            front = distinct(outside).astype(np.int64)
             halo = front[:0]
             for hop in range(hops):
                 halo = np.union1d(halo, front)
                 if hop + 1 < hops:
-                    further = np.unique(col[entries_of(rowptr, front)[0]]).astype(np.int64)
+                    further = distinct(col[entries_of(rowptr, front)[0]]).astype(np.int64)
                     front = np.setdiff1d(further[(further < first) | (further >= last)], halo)
             file.write(halo.tobytes())
             pointer.append(pointer[-1] + len(halo))
