@@ -15,6 +15,7 @@ TINY = replace(
     exponent=(60, 120),
     million=60,
     million_steps=1,
+    batched=(600,),
     reach=(600,),
     ray_study_nodes=60,
     ray_nodes=400,

@@ -78,6 +78,19 @@ def test_exponent(bench: Bench) -> None:
     assert found["exponent-difference-60-120"].value == pytest.approx(fitted["eerm"] - fitted["erm"])
 
 
+def test_batches(bench: Bench) -> None:
+    found = run("batches", bench)
+    assert bars(found) == {"batched-over-full-600": (1.5, False)}
+    whole, made = bench.outcome.tables
+    (point,) = bench.outcome.data["batches"]
+    assert point["batched"]["seen"] == point["full"]["seen"] == point["edges"]  # two parts in one batch
+    assert found["batched-over-full-600"].value == pytest.approx(point["batched"]["epoch"] / point["full"]["epoch"])
+    assert 0 < point["batched"]["making"] < point["batched"]["epoch"]
+    assert [row[:2] for row in made.rows] == [["600", "parts"], ["600", "nodes, 15,10 neighbours"]]
+    assert len(whole.rows) == 1
+    assert list(bench.folder.iterdir()) == []
+
+
 def test_reach(bench: Bench) -> None:
     pytest.importorskip("pyarrow")
     found = run("reach", bench)

@@ -14,6 +14,7 @@ from graphshift.lab.bench.outcome import show
 from graphshift.lab.bench.workload import community_environment
 
 _PART, _IN_BATCH = 5_000, 4  # nodes of a part, parts of a batch
+_NEIGHBOURS = "15,10"  # of the nodes of as large a batch without parts
 _DEAREST, _TIME, _MEMORY = 1.5, 1.05, 0.3  # bars
 _COLUMNS = (
     "nodes",
@@ -33,6 +34,7 @@ def run(bench: Bench) -> None:
     """EERM with ``random``, K = 3, s = 5, in fresh processes: one full step, and one epoch and prediction on parts."""
     note = f"Parts of {_PART:,} nodes, {_IN_BATCH} in a batch, halo of one hop; every tenth edge leaves its community"
     rows = bench.table("Batches of parts, EERM random", _COLUMNS, note)
+    made = bench.table("Making batches", ["nodes", "batches of", "making (s)", "steps on them (s)", "making ÷ steps"])
     points: list[dict[str, Any]] = bench.outcome.data.setdefault("batches", [])
     for nodes in bench.sizes.batched:
         folder = bench.folder / f"parts-{nodes}"
@@ -48,6 +50,11 @@ def run(bench: Bench) -> None:
             peaks = [f"{one['peak'] / 1e9:.2f}" for one in (full, parts)]
             shown = [f"{nodes:,}", f"{parts['edges']:,}", f"{divided:.1f}", *(f"{t:.2f}" for t in times)]
             rows.append([*shown, show(times[1] / times[0]), show(seen), f"{predicted:.1f}", *peaks])
+            made.append(_making_row(nodes, "parts", parts))
+            if len(points) == 1:  # of a larger graph each batch has nearly as many nodes, and there are more of them
+                sampling = {"sampled": _PART * _IN_BATCH, "neighbours": _NEIGHBOURS, "batched": False}
+                sampled = run_child({**how, **sampling}, bench.threads)
+                made.append(_making_row(nodes, f"nodes, {_NEIGHBOURS} neighbours", sampled))
         shutil.rmtree(folder, ignore_errors=True)
     if not points:
         return
@@ -64,6 +71,11 @@ def run(bench: Bench) -> None:
         if found is not None:
             text = f"exponent in N of the {what} on batches, {sizes[0]:,} to {sizes[-1]:,} nodes"
             bench.measured(f"exponent-batched-{key}", text, found, unit="", bar=bar)
+
+
+def _making_row(nodes: int, what: str, found: dict[str, int]) -> list[str]:
+    making, steps = 1e-6 * found["making"], 1e-6 * (found["epoch"] - found["making"])
+    return [f"{nodes:,}", what, f"{making:.2f}", f"{steps:.2f}", show(making / steps)]
 
 
 def _write(nodes: int, folder: Any) -> None:
