@@ -118,10 +118,13 @@ def test_only_the_catalogue_has_files(graphshift: Any, folder: Path, command: st
 
 def test_tables_of_labelled_graphs_from_init_to_predictions(graphshift: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    graph = np.repeat(np.arange(40), 4)
-    nodes = pd.DataFrame({"graph": graph, "id": np.tile(np.arange(4), 40), "charge": rng.normal(size=160) + graph % 2})
-    edges = pd.DataFrame({"graph": graph, "source": np.tile([0, 1, 2, 3], 40), "target": np.tile([1, 2, 3, 0], 40)})
-    graphs = pd.DataFrame({"graph": range(40), "year": np.arange(40) // 8 + 2018, "label": np.arange(40) % 2})
+    count = 160  # 32 of them validate: enough for all that a run learns after training
+    graph = np.repeat(np.arange(count), 4)
+    charge = rng.normal(size=4 * count) + graph % 2
+    nodes = pd.DataFrame({"graph": graph, "id": np.tile(np.arange(4), count), "charge": charge})
+    ends = {"source": np.tile([0, 1, 2, 3], count), "target": np.tile([1, 2, 3, 0], count)}
+    edges = pd.DataFrame({"graph": graph, **ends, "bond": np.where(graph % 2, "double", "single")})
+    graphs = pd.DataFrame({"graph": range(count), "year": np.arange(count) // 32 + 2018, "label": np.arange(count) % 2})
     files = [tmp_path / f"{name}.csv" for name in ("nodes", "edges", "graphs")]
     for table, file in zip((nodes, edges, graphs), files, strict=True):
         table.to_csv(file, index=False)
@@ -135,12 +138,16 @@ def test_tables_of_labelled_graphs_from_init_to_predictions(graphshift: Any, tmp
         "time": "year",
         "train_until": 2019,
     }
-    fitted = graphshift("fit", tmp_path / "my.toml", "--epochs", 2, "--out", tmp_path / "run")
+    (tmp_path / "my.toml").write_text((tmp_path / "my.toml").read_text() + '\nedge_features = ["bond"]\n')
+    how = ["--method", "eerm", "--explorer", "random", "--edits-per-node", 1, "--backbone", "gine", "--epochs", 20]
+    fitted = graphshift("fit", tmp_path / "my.toml", *how, "--out", tmp_path / "run")
     assert fitted.status == 0, fitted.err
     assert graphshift("predict", tmp_path / "run", *files, "--out", tmp_path / "p.csv").status == 0
-    assert pd.read_csv(tmp_path / "p.csv")["id"].tolist() == list(range(40))
+    assert pd.read_csv(tmp_path / "p.csv")["id"].tolist() == list(range(count))
     scored = graphshift("score", tmp_path / "run", *files, "--json")
-    assert 0 <= json.loads(scored.out)["tables"]["nodes"] <= 1
+    assert json.loads(scored.out)["tables"]["nodes"] > 0.8
+    refused = graphshift("predict", tmp_path / "run", *files, "--abstain", 0.05, "--out", tmp_path / "a.csv")
+    assert (refused.status, "not available for graph-level tasks" in refused.err) == (2, True)
     unlabelled = graphshift("score", tmp_path / "run", *files[:2])
     assert unlabelled.status == 2
     assert "no graph has a label in column 'label'" in unlabelled.err

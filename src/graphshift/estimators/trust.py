@@ -14,7 +14,7 @@ from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment, as_environments
 from graphshift.data.metrics import METRICS
 from graphshift.data.pieces import standing_for
-from graphshift.data.tasks import Task
+from graphshift.data.tasks import Task, refuse_graph_level
 from graphshift.estimators.answering import Answers, answers_of, check_error
 from graphshift.estimators.confidence import Confidence
 from graphshift.estimators.estimating import Estimate, at_counted, check_metric, combined
@@ -23,6 +23,9 @@ from graphshift.estimators.held_out import HeldOut, Signals
 from graphshift.estimators.sets import HowSets, PredictionSets, class_weights, sets_of
 
 Graphs: TypeAlias = Environment | Data | Iterable[Environment | Data]
+
+#: What cannot be done where graphs have labels.
+_COPIES = "learning from shifted copies, which move edges between labelled nodes,"
 
 
 def fitting(graphs: Graphs, task: Task, *, labelled: bool = False) -> list[Environment]:
@@ -114,6 +117,7 @@ class Trust(ABC):
         self._check_fitted()
         if not self.task_.is_classification:
             raise GraphshiftError("explore: the model predicts values; copies say how right it is for classes only.")
+        refuse_graph_level(self.task_, _COPIES)
         self.explored_ = explored_of(self, fitting(graphs, self.task_, labelled=True), seed)
 
     def outlook(self, environment: Environment, signals: Signals) -> Outlook:
@@ -133,6 +137,7 @@ class Trust(ABC):
             raise GraphshiftError(f"adapt is {adapt!r}; copies are of the model as it is: leave adapt out.")
         if self.explored_ is None:
             self._check_fitted()
+            refuse_graph_level(self.task_, _COPIES)
             what = "classes" if self.task_.is_classification else "classes, and the model predicts values"
             raise GraphshiftError(
                 f"the model was not looked at on shifted copies, which this needs (for {what}): call "
