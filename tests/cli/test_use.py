@@ -137,17 +137,37 @@ def test_a_page_has_the_pictures_of_the_tests(graphshift: Any, fitted: Path, tmp
 
 
 def test_copies_are_moved_to_each_graph(graphshift: Any, fitted: Path, tmp_path: Path) -> None:
-    path = tmp_path / "p.csv"
-    how = ("--coverage", 0.8, "--abstain", 0.3, "--move-copies")
+    path, other = tmp_path / "p.csv", tmp_path / "q.csv"
+    how = ("--coverage", 0.8, "--abstain", 0.8)
     answer = graphshift("predict", fitted, *DATA, "--out", path, *how)
     assert (answer.status, answer.err) == (0, "")
     table, data = pd.read_csv(path), gs.load("planted", nodes=60)
-    test = data.tests[-1]
-    aimed = gs.calibrate_to(gs.load_model(fitted / "model"), test, data.val)
+    test, model = data.tests[-1], gs.load_model(fitted / "model")
+    aimed = gs.calibrate_to(model, test, data.val)
     own = table[table["environment"] == test.name]
     assert own["set_size"].tolist() == aimed.predict_set(test, 0.8).sizes.tolist()
-    assert (own["reason"].isna() == aimed.predict_or_abstain(test, 0.3).answered).all()
-    answer = graphshift("predict", fitted, *DATA, "--out", tmp_path / "q.csv", "--move-copies")
+    assert (own["reason"].isna() == aimed.predict_or_abstain(test, 0.8).answered).all()
+    answered = table["reason"].isna()
+    assert f"answered: {answered.sum():,} of {len(table):,}" in answer.out
+    assert answered.any()
+    error = f"{100 * (1 - table['p_right'][answered]).mean():.1f} % are expected to be wrong"
+    assert error in answer.out
+    answer = graphshift("predict", fitted, *DATA, "--out", other, *how, "--no-move-copies")
+    assert answer.status == 0, answer.err
+    own = pd.read_csv(other)[table["environment"] == test.name]
+    assert own["set_size"].tolist() == model.predict_set(test, 0.8).sizes.tolist()
+    assert (own["reason"].isna() == model.predict_or_abstain(test, 0.8).answered).all()
+
+
+def test_copies_that_cannot_be_moved_are_told(graphshift: Any, fitted: Path, tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "q.csv")
+    answer = graphshift("predict", fitted, *DATA, *out, "--move-copies")
     assert (answer.status, "give --coverage, --abstain or" in answer.err) == (2, True)
-    answer = graphshift("predict", fitted / "model", *DATA, "--out", tmp_path / "q.csv", *how)
+    answer = graphshift("predict", fitted / "model", *DATA, *out, "--abstain", 0.3, "--move-copies")
     assert (answer.status, "needs the validation graphs" in answer.err) == (2, True)
+    answer = graphshift("predict", fitted / "model", *DATA, *out, "--abstain", 0.3)
+    assert (answer.status, "less safe" in answer.err) == (0, True)
+    own, model = pd.read_csv(tmp_path / "q.csv"), gs.load_model(fitted / "model")
+    test = gs.load("planted", nodes=60).tests[0]
+    reasons = own["reason"][own["environment"] == test.name]
+    assert (reasons.isna() == model.predict_or_abstain(test, 0.3).answered).all()

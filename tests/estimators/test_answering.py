@@ -163,7 +163,7 @@ def test_the_command_writes_answers(graphshift: Any, tmp_path: Path) -> None:
     assert answer.status == 0, answer.err
     table = pd.read_csv(out, keep_default_na=False)
     number = int((table["answer"] != UNKNOWN).sum())
-    assert f"; {number:,} answered" in answer.out
+    assert f"answered: {number:,} of {len(table):,}" in answer.out
     assert set(table["reason"]) <= {"", *REASONS}
     how = ("predict", run, "planted-structure", "-o", "nodes=200", "--coverage", 0.9, "--weights", "copies")
     told = graphshift(*how, "--calibrate-to-graph", "--json", "--out", tmp_path / "q.csv")

@@ -1,6 +1,7 @@
 """``graphshift score`` and ``predict`` use a saved model."""
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,8 @@ from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import pandas as pd
 
     from graphshift.data.environment import Environment
     from graphshift.estimators import Predictor
@@ -33,7 +36,7 @@ Threshold = Annotated[
 Raw = Annotated[bool, Option("--raw", help="probabilities as they are, not calibrated on validation")]
 Coverage = Annotated[
     float | None,
-    Option(metavar="SHARE", help="add for each node a set of classes, or an interval, that has the truth so often"),
+    Option(metavar="SHARE", help="add to each node a set of classes, or an interval; this share of them has the truth"),
 ]
 Score = Annotated[str, Option(metavar="threshold|aps|raps", help="of --coverage: how sets are filled")]
 Smooth = Annotated[float, Option(metavar="L", help="of --coverage: the part of a score that is its neighbours' mean")]
@@ -43,14 +46,19 @@ Weights = Annotated[
 ]
 Abstain = Annotated[
     float | None,
-    Option(metavar="ERROR", help='add an answer where so few are expected to be wrong, "I don\'t know" elsewhere'),
+    Option(
+        metavar="ERROR",
+        help='answer so many nodes that at most this share of the answers is expected to be wrong; "I don\'t know" '
+        "for the others",
+    ),
 ]
 MoveCopies = Annotated[
-    bool,
+    bool | None,
     Option(
-        "--move-copies",
-        help="of --coverage, --abstain, --calibrate-to-graph: on copies of the run's validation graphs that are moved "
-        "to each graph",
+        "--move-copies/--no-move-copies",
+        help="what --coverage, --abstain and --calibrate-to-graph learn from: copies of the validation graphs that are "
+        "moved to each graph, or copies in all directions",
+        show_default="moved, if the run's dataset is there",
     ),
 ]
 Target = Annotated[
@@ -128,7 +136,7 @@ def predict(
     threshold: Threshold = None,
     raw: Raw = False,
     target: Target = False,
-    move_copies: MoveCopies = False,
+    move_copies: MoveCopies = None,
     abstain: Abstain = None,
     coverage: Coverage = None,
     set_score: Score = "aps",
@@ -154,42 +162,65 @@ def predict(
     calibrated = False if raw else "target" if target else None
     how: Any = {"adapt": adapt, "threshold": _threshold(threshold), "calibrated": calibrated, "sets": sets}
     how["abstain"] = abstain
-    if move_copies:
-        how["aim"] = _aimed(loaded, model, data_dir, needed=target or abstain is not None or coverage is not None)
+    promised = target or abstain is not None or (coverage is not None and weights in ("auto", "moved"))
+    if move_copies and not (promised or coverage is not None):
+        raise GraphshiftError(
+            "--move-copies says how sets, answers and probabilities are calibrated: give --coverage, --abstain or "
+            "--calibrate-to-graph too."
+        )
+    able = promised and adapt is None and weights != "copies"
+    able = able and loaded.explored_ is not None and not loaded.task_.is_graph_level
+    if move_copies or (move_copies is None and able):
+        how["aim"] = _aimed(loaded, model, data_dir, needed=bool(move_copies))
     if are_tables(dataset, edges):
         table = node_table(loaded, prepared_tables(loaded, dataset, edges, option, data_dir, graphs), **how)
     else:
         table = prediction_table(loaded, load_dataset(dataset, option, data_dir), every_node=every_node, **how)
     write_table(table, out)
-    count = len(table)
-    told: dict[str, Any] = {"written": str(out), "nodes": count}
-    text = f"{count:,} predictions written to {out}"
+    told: dict[str, Any] = {"written": str(out), "nodes": len(table)}
+    text = f"{len(table):,} predictions written to {out}"
     if abstain is not None:
-        told["answered"] = int((table["reason"] == "").sum())
-        reasons = table["reason"][table["reason"] != ""].value_counts()
-        text += f"; {told['answered']:,} answered"
-        text += "".join(f", {number:,} not: {reason}" for reason, number in reasons.items())
+        own, text = _answers(table, text)
+        told |= own
     print(json.dumps(told) if json_ else text)
+
+
+def _answers(table: "pd.DataFrame", text: str) -> tuple[dict[str, Any], str]:
+    """How many nodes are answered, how many of these are expected to be wrong, and why others are not."""
+    answered = table["reason"] == ""
+    count, error = int(answered.sum()), float((1 - table["p_right"][answered]).mean())
+    reasons = table["reason"][~answered].value_counts()
+    text += f"\nanswered: {count:,} of {len(table):,}"
+    text += f", of which {100 * error:.1f} % are expected to be wrong" if count else ""
+    if len(reasons):
+        text += "\nI don't know: " + ", ".join(f"{number:,} ({reason})" for reason, number in reasons.items())
+    return {"answered": count, "expected_error": error if count else None}, text
 
 
 def _aimed(
     model: "Predictor", run: Path, data_dir: Path | None, *, needed: bool
-) -> "Callable[[Environment], Predictor]":
-    """The model calibrated to a graph, on copies of the validation graphs of its run."""
+) -> "Callable[[Environment], Predictor] | None":
+    """The model calibrated to a graph, on copies of the validation graphs of its run.
+
+    Where these cannot be had it is an error if they are needed, and else a note.
+    """
     from graphshift.shift.calibrating import calibrate_to
 
-    if not needed:
-        raise GraphshiftError(
-            "--move-copies says how sets, answers and probabilities are calibrated: give --coverage, --abstain or "
-            "--calibrate-to-graph too."
-        )
-    validation = validation_of(run, data_dir)
-    if not validation:
-        raise GraphshiftError(
-            f"--move-copies needs the validation graphs that {run} was fitted with, and has none: give the folder of a "
-            "run that `graphshift fit` made with a validation graph."
-        )
-    return lambda environment: calibrate_to(model, environment, validation)
+    try:
+        validation, why = validation_of(run, data_dir), ""
+    except GraphshiftError as error:
+        validation, why = [], str(error)
+    if validation:
+        return lambda environment: calibrate_to(model, environment, validation)
+    why = why or f"{run} is not the folder of a run that `graphshift fit` made with a validation graph."
+    if needed:
+        raise GraphshiftError(f"--move-copies needs the validation graphs that the model was fitted with: {why}")
+    print(
+        "graphshift: note: what is promised stands on copies in all directions, which is less safe: the validation "
+        f"graphs that the model was fitted with are not there to be moved to each graph: {why}",
+        file=sys.stderr,
+    )
+    return None
 
 
 def _write_page(
@@ -207,6 +238,7 @@ def _write_page(
 
 def validation_of(run: Path, data_dir: Path | None) -> "Sequence[Environment]":
     """The validation graphs of a run, from the dataset that it was fitted on; none if that cannot be had."""
+    from graphshift.core.parsing import checked_note
     from graphshift.core.storage import read_json
     from graphshift.datasets import load
     from graphshift.fitting.notes import ConfigNote
@@ -214,7 +246,7 @@ def validation_of(run: Path, data_dir: Path | None) -> "Sequence[Environment]":
     path = run / "config.json"
     if not path.is_file():  # a model alone
         return []
-    config = ConfigNote.model_validate(read_json(path))
+    config = checked_note(ConfigNote, read_json(path), where=str(path))
     return load(config.dataset, **config.options | ({} if data_dir is None else {"data_dir": data_dir})).val
 
 

@@ -34,8 +34,8 @@ def audit_page(found: Audit, title: str) -> str:
         sections.append(Section("Classes", [Table(pairs_table(found)), Table(classes_table(found))]))
     if found.flips:
         sections.append(Section("Edits that flip a prediction", _flips(found)))
-    notes = [f"{name}: {what}." for name, what in BREAKS.items()] + found.notes
-    sections.append(Section("Notes", [Points(notes)]))
+    if found.notes:
+        sections.append(Section("Notes", [Points(found.notes)]))
     return page(f"What does the model lean on? {title}", sections, lead=[Text(found.verdict, lead=True)])
 
 
@@ -46,7 +46,8 @@ def broken_table(found: Audit) -> StudyTable:
         cells = [f"{one.metric.show(r.score)} ({100 * one.lost(name):.0f} %)" for name, r in one.broken.items()]
         rows.append([one.graph, one.metric.show(one.plain.score), *cells])
     title = f"{found.leanings[0].metric.title} when edges are broken"
-    return StudyTable(title, ["graph", "as it is", *BREAKS], rows, "In brackets the share of the score that is lost.")
+    note = "In brackets the share of the score that is lost. " + " ".join(f"{k}: {what}." for k, what in BREAKS.items())
+    return StudyTable(title, ["graph", "as it is", *BREAKS], rows, note)
 
 
 def blocks_table(found: Audit) -> StudyTable:
@@ -54,9 +55,11 @@ def blocks_table(found: Audit) -> StudyTable:
     names = list(found.leanings[0].blocks.values)
     rows = [[name, *(_value(one, name) for one in found.leanings)] for name in names]
     first = found.leanings[0]
-    how = "exact" if first.blocks.exact else "sampled, ± standard error"
-    note = f"In {first.metric.unit or 'its unit'}; together the score less that of a graph where all is broken. {how}."
-    return StudyTable("Shapley values", ["what", *(one.graph for one in found.leanings)], rows, note)
+    how = "Computed exactly." if first.blocks.exact else "Of sampled orders, ± standard error."
+    unit = first.metric.unit or "the metric's unit"
+    note = f"In {unit}: the part of the score that each brings. Together: the score minus that with all broken. {how}"
+    heads = ["what", *(one.graph for one in found.leanings)]
+    return StudyTable("what edges and columns bring (Shapley values)", heads, rows, note)
 
 
 def _value(one: Leaning, name: str) -> str:
@@ -69,7 +72,7 @@ def columns_table(found: Audit) -> StudyTable:
     first = found.leanings[0].columns
     order = sorted(first, key=lambda column: -first[column])[:_SHOWN]
     rows = [[found.column_names[c], *(f"{one.columns[c]:+.4f}" for one in found.leanings)] for c in order]
-    note = "By how much the mean loss rises when the column's values belong to random nodes."
+    note = "By how much the mean loss rises when the column's values are shuffled among the nodes."
     return StudyTable("columns that matter most", ["column", *(one.graph for one in found.leanings)], rows, note)
 
 
@@ -77,10 +80,10 @@ def moved_table(found: Audit) -> StudyTable:
     """The columns that have moved and that the model uses."""
     rows = [[found.column_names[c], f"{100 * change:.1f}"] for c, change in list(found.moved.items())[:_SHOWN]]
     note = (
-        f"From {found.leanings[0].graph} to {found.leanings[-1].graph}: the mean change of probabilities if "
-        "what has moved in the column is undone. No label is needed."
+        f"From {found.leanings[0].graph} to {found.leanings[-1].graph}. By how much probabilities change on average "
+        f"when the column gets its mean and deviation of {found.leanings[0].graph} back. No label is needed."
     )
-    return StudyTable("columns that it uses and that have moved", ["column", "change (%)"], rows, note)
+    return StudyTable("columns that have moved and that the model uses", ["column", "change (%)"], rows, note)
 
 
 def pairs_table(found: Audit) -> StudyTable:
@@ -115,9 +118,10 @@ def flips_table(found: Audit, kind: str) -> StudyTable:
         for one in sorted(found.flips[kind], key=lambda one: one.size)
     ]
     left = found.unflipped[kind]
-    note = f"For {left} more node{'s' if left > 1 else ''} no small edit was found." if left else ""
-    what = "its edges to these nodes are added or removed" if kind == "edges" else "these columns are set to their mean"
-    return StudyTable(f"{kind}: {what}", ["node", "before", "after", "edit"], rows, note)
+    note = f"For {left} other node{'s' if left > 1 else ''} no small edit was found." if left else ""
+    what = "edges of the node to add or remove" if kind == "edges" else "columns to set to their mean"
+    heads = ["node", "predicted before", "after", "edges: to" if kind == "edges" else "columns"]
+    return StudyTable(f"smallest edits that flip a prediction: {what}", heads, rows, note)
 
 
 def _edit(found: Audit, kind: str, flip: Flip) -> str:

@@ -41,5 +41,5 @@ def verdict(
         )
     far = [names[column] for column, change in moved.items() if change >= _HARDLY][:_NAMED]
     if far:
-        said += f"Columns that it uses and that have moved most: {', '.join(far)}."
+        said += f"Columns that have moved most and that it uses: {', '.join(far)}."
     return said.strip()
