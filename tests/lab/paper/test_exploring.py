@@ -304,6 +304,16 @@ def test_the_table_divides_by_the_random_variance() -> None:
     assert [list(row) for row in short.rows] == [["d", "1", "paper", "4.0 (2.5)", "2.0 (4.0)", "3"]]
 
 
+def test_the_bounded_policy_stands_below_the_exact_one() -> None:
+    common: dict[str, Any] = {"id": "x", "edits_per_node": 1, "lr": 0.1, "steps": 40, "seed": 0, "views": 3, "nodes": 9}
+    common |= {"curve": {}, "last": 6.0, "control": 2.0, "random": 2.0, "distinct": [1.0]}
+    ran = [("d", "paper, bounded"), ("d", "own credit, bounded"), ("e", "paper, bounded"), ("d", "paper")]
+    records = [Explored(**common, dataset=dataset, learner=learner) for dataset, learner in ran]
+    expected = [("d", "paper"), ("d", "paper, bounded"), ("d", "own credit, bounded"), ("e", "paper, bounded")]
+    for table in (rates_table(records), exploring_table(records)):
+        assert [(row[0], row[2]) for row in table.rows] == expected
+
+
 def test_a_graph_of_one_node_has_nothing_to_explore() -> None:
     graph = Graph.from_edge_index(torch.empty(2, 0, dtype=torch.int64), 1)
     with pytest.raises(GraphshiftError, match="a graph of one node has no pairs to explore"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from graphshift.data.metrics import METRICS
 from graphshift.lab.paper import Item
-from graphshift.lab.paper.exploring import Explored
+from graphshift.lab.paper.exploring import BOUNDED, Explored
 from graphshift.lab.paper.reproducing import Finished
 from graphshift.report.figures import COLOURS, can_draw, new_figure, plain, save_both
 
@@ -135,6 +135,8 @@ def draw_one_change(item: Item, study: Finished) -> Figure:
 def draw_exploring(records: Sequence[Explored], folder: Path) -> list[Path]:
     """Draws how the variance rises as explorers learn: a row for each dataset, a column for each s and reward.
 
+    A panel has the exact policy where it was run, and else the bounded one, which its title says.
+
     Args:
         records: of :func:`graphshift.lab.paper.exploring.explore_all`.
         folder: where the picture goes.
@@ -143,13 +145,15 @@ def draw_exploring(records: Sequence[Explored], folder: Path) -> list[Path]:
         return []
     folder.mkdir(parents=True, exist_ok=True)
     datasets = list(dict.fromkeys(record.dataset for record in records))
-    columns = list(dict.fromkeys((record.edits_per_node, record.learner) for record in records))
-    columns = sorted(column for column in columns if "normalised" not in column[1])
+    columns = sorted(
+        {(r.edits_per_node, r.learner.removesuffix(BOUNDED)) for r in records if "normalised" not in r.learner}
+    )
+    there = {(r.dataset, r.edits_per_node, r.learner) for r in records}
     rates = sorted({record.lr for record in records})
     figure, panels = _panels(len(datasets), len(columns), 2.9, 1.9)
     for i, dataset in enumerate(datasets):
-        for j, (edits, learner) in enumerate(columns):
-            axes = panels[i][j]
+        for j, (edits, reward) in enumerate(columns):
+            axes, learner = panels[i][j], reward if (dataset, edits, reward) in there else reward + BOUNDED
             for lr in rates:
                 own = [
                     r

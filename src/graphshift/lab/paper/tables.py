@@ -120,6 +120,19 @@ def _chosen(item: Item, studies: Sequence[Finished]) -> StudyTable:
     return StudyTable(f"{item.name}: settings chosen on validation", ["experiment", "arm", "chosen"], rows)
 
 
+def _exact_first(records: Sequence[Explored]) -> list[Explored]:
+    """As they were run, but a bounded policy follows the exact one of the same dataset, s and reward."""
+    place: dict[tuple[Any, ...], int] = {}
+    for r in records:
+        place.setdefault((r.dataset, r.edits_per_node, r.learner.removesuffix(BOUNDED)), len(place))
+
+    def key(r: Explored) -> tuple[int, bool]:
+        reward = r.learner.removesuffix(BOUNDED)
+        return place[r.dataset, r.edits_per_node, reward], reward != r.learner
+
+    return sorted(records, key=key)
+
+
 def rates_table(records: Sequence[Explored]) -> StudyTable:
     """:func:`exploring_table` at a glance: a column for each learning rate.
 
@@ -128,7 +141,7 @@ def rates_table(records: Sequence[Explored]) -> StudyTable:
     """
     rates = sorted({r.lr for r in records})
     groups: dict[tuple[Any, ...], list[Explored]] = {}
-    for r in records:
+    for r in _exact_first(records):
         groups.setdefault((r.dataset, r.edits_per_node, r.learner), []).append(r)
     rows = []
     for (dataset, edits, learner), own in groups.items():
@@ -180,7 +193,7 @@ def exploring_table(records: Sequence[Explored]) -> StudyTable:
         records: of :func:`graphshift.lab.paper.exploring.explore_all`.
     """
     groups: dict[tuple[Any, ...], list[Explored]] = {}
-    for r in records:
+    for r in _exact_first(records):
         groups.setdefault((r.dataset, r.edits_per_node, r.learner, r.lr), []).append(r)
     rows = []
     for (dataset, edits, learner, lr), own in groups.items():
