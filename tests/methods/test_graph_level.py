@@ -32,7 +32,7 @@ from reference import dense_adjacency
 
 EPOCHS, VIEWS, EDITS = 12, 3, 2
 #: Methods that say that they need a label for each node.
-NODES_ALONE = ("label-propagation", "correct-smooth", "canet", "dgi", "pair-align", "tar")
+NODES_ALONE = ("label-propagation", "correct-smooth", "canet", "dgi", "pair-align", "smooth-ridge", "tar")
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ def test_a_simple_model_has_the_mean_row_of_each_graph() -> None:
 @pytest.mark.parametrize("name", NODES_ALONE)
 def test_methods_that_spread_labels_say_that_they_cannot(name: str) -> None:
     with pytest.raises(GraphshiftError, match=f"{name}.*is not available for graph-level tasks"):
-        gs.METHODS[name](**({"target": "tests"} if name == "pair-align" else {})).fit(dataset())
+        gs.METHODS[name](**({"target": "tests"} if gs.METHODS[name].needs_target else {})).fit(dataset())
 
 
 def test_samples_of_nodes_are_none_of_graphs() -> None:

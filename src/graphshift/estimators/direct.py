@@ -69,6 +69,10 @@ class DirectEstimator(_Fitted, Estimator):
     def learn(self, training: Sequence[Environment]) -> DirectModel:
         """Learns from the counted nodes of all training graphs; every hyper-parameter of ``self`` is decided."""
 
+    def learn_with(self, training: Sequence[Environment], target: Sequence[Environment]) -> DirectModel:
+        """The same for methods that also see unlabelled graphs; the others are given none."""
+        return self.learn(training)
+
     @abstractmethod
     def model_of(self, arrays: Mapping[str, Array], features: int, task: Task) -> DirectModel:
         """The model whose :meth:`DirectModel.arrays` these are; ValueError says what is wrong with them."""
@@ -114,7 +118,7 @@ class DirectEstimator(_Fitted, Estimator):
         try:
             started = time.perf_counter()
             with isolated(chosen.seed, torch.device("cpu")):
-                self.model_ = chosen.learn(training)
+                self.model_ = chosen.learn_with(training, asked.target)
             self.task_ = training[0].task
             best = self._score(chosen.selection, selection)
             also = {name: self._score(name, rule) for name, rule in asked.also.items()}

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.hparams import hparam
 from graphshift.data.environment import Environment
+from graphshift.estimators.base import Estimator
 from graphshift.estimators.gnn import GNNEstimator
 from graphshift.estimators.predictor import Graphs
 
@@ -17,15 +18,15 @@ MARK, MEANING = "†", "training, or the features, saw the unlabelled target; an
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TargetEstimator(GNNEstimator):
-    """The base of methods whose training also sees unlabelled graphs; their step finds these in ``Method.target``.
+class SeesTarget(Estimator):
+    """The base of methods whose training also sees unlabelled graphs, with a GNN or without.
 
-    They have no ``y`` and no labels that are known at prediction: :meth:`Environment.unlabelled`.
+    The graphs have no ``y`` and no labels that are known at prediction: :meth:`Environment.unlabelled`.
 
     Args:
         target: the graphs: ``"auto"`` takes the role ``target`` of the data (or the argument of ``fit``), ``"tests"``
             the test graphs with their labels hidden, as transductive domain adaptation does, ``"none"`` none.
-        backbone … seed: as in :class:`~graphshift.estimators.gnn.GNNEstimator`.
+        selection, seed: as in :class:`~graphshift.estimators.base.Estimator`.
     """
 
     uses_target = True
@@ -50,3 +51,13 @@ class TargetEstimator(GNNEstimator):
                 "'tests' (--target tests): the test graphs without their labels."
             )
         return seen
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TargetEstimator(SeesTarget, GNNEstimator):
+    """Those that train a GNN; their step finds the graphs in ``Method.target``.
+
+    Args:
+        target: as in :class:`SeesTarget`.
+        backbone … seed: as in :class:`~graphshift.estimators.gnn.GNNEstimator`.
+    """

@@ -142,7 +142,7 @@ def _citation(source: str, target: str) -> Experiment:
         "gcn",
         options={"source": source, "target": target},
         common=_COMMON,
-        settings=("source", "target"),
+        settings=("source", "target", "smooth"),
         seeds=3,
         method_trials=5,
     )

@@ -217,7 +217,7 @@ _ITEMS = (
         "citation",
         "Citation: six tasks with an unlabelled target in training, beside ERM on the source alone",
         experiments=tuple(f"citation-{pair}" for pair in ("ac", "ad", "ca", "cd", "da", "dc")),
-        settings=("source", "target"),
+        settings=("source", "target", "smooth"),
     ),
     Item(
         "motif",
