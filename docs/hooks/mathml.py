@@ -10,7 +10,8 @@ FORMULA = re.compile(r'<(span|div) class="arithmatex">(?:\\\((.*?)\\\)|\\\[(.*?)
 
 def on_page_content(content, **_):
     def replace(match):
-        inline, block = match.group(2), match.group(3)
-        return convert(html.unescape(inline or block).strip(), display="inline" if inline else "block")
+        tag, inline, block = match.groups()
+        formula = convert(html.unescape(inline or block).strip(), display="inline" if inline else "block")
+        return f'<{tag} class="formula">{formula}</{tag}>'  # assets/phone.css lets it scroll
 
     return FORMULA.sub(replace, content)

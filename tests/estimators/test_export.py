@@ -48,6 +48,7 @@ def run_torch(path: Path, environment: Environment) -> np.ndarray:
 
 
 RUN: dict[str, Run] = {"onnx": run_onnx, "torch": run_torch}
+NAME = {"onnx": "model.onnx", "torch": "model.pt2"}
 
 
 def graph(kind: str = "undirected", nodes: int = 24, seed: int = 0) -> Environment:
@@ -78,7 +79,7 @@ def test_a_list_of_edges_is_the_graph(backbone: str, kind: str, float64: None) -
 def test_every_backbone_is_exported(backbone: str, format: Any, tmp_path: Path) -> None:
     training, val = environments(2)
     model = gs.ERM(backbone, epochs=3, hidden_channels=6, num_layers=2).fit(training, val)
-    path = tmp_path / f"model.{format}"
+    path = tmp_path / NAME[format]
     found = export_model(model, path, [training, val], format=format)
     assert found.files == (path, Path(f"{path}.json"))
     assert found.note == json.loads(Path(f"{path}.json").read_text())
@@ -95,13 +96,13 @@ def test_weights_and_direction_are_kept(format: Any, tmp_path: Path) -> None:
     kind = next(name for name, how in KINDS.items() if how.get("weighted") and how.get("directed"))
     first, second = graph(kind), graph(kind, nodes=31, seed=3)
     model = gs.ERM("gat", epochs=2, hidden_channels=4, selection="last").fit(first)
-    found = export_model(model, tmp_path / "m", [first, second], format=format)
+    found = export_model(model, tmp_path / NAME[format], [first, second], format=format)
     assert found.note["inputs"]["edge_weight"] == ["float32", "edges"]
     assert not found.note["calibrated"]
-    np.testing.assert_allclose(RUN[format](tmp_path / "m", second), model.predict_proba(second), atol=1e-5)
+    np.testing.assert_allclose(RUN[format](tmp_path / NAME[format], second), model.predict_proba(second), atol=1e-5)
     with pytest.raises(GraphshiftError, match="give a weighted graph first"):
-        export_model(model, tmp_path / "other", [graph(), first], format=format)
-    assert not (tmp_path / "other").exists()
+        export_model(model, tmp_path / f"other-{NAME[format]}", [graph(), first], format=format)
+    assert not (tmp_path / f"other-{NAME[format]}").exists()
 
 
 def test_an_ensemble_of_a_binary_task(tmp_path: Path) -> None:
@@ -167,15 +168,17 @@ def test_what_cannot_be_exported_is_said(tmp_path: Path, monkeypatch: pytest.Mon
         export_model(gs.Majority(selection="last").fit(training), tmp_path / "m", [training])
     with pytest.raises(GraphshiftError, match=r"format is 'onx'.*Did you mean 'onnx'"):
         export_model(model, tmp_path / "m", [training], format="onx")  # type: ignore[arg-type]
+    with pytest.raises(GraphshiftError, match=r"wants a name that ends in \.pt2, as m\.pt2"):
+        export_model(model, tmp_path / "m.torch", [training], format="torch")
     with pytest.raises(GraphshiftError, match="no graph to compare on"):
         export_model(model, tmp_path / "m", [])
     ours = export._ours
     monkeypatch.setattr(export, "_ours", lambda *given: ours(*given) + 2e-5)
     with pytest.raises(GraphshiftError, match=r"is 2e-05 off ours, and 1e-05 is allowed; nothing was written"):
-        export_model(model, tmp_path / "m", [training], format="torch")
+        export_model(model, tmp_path / "m.pt2", [training], format="torch")
     monkeypatch.setattr(export, "_ours", lambda *given: ours(*given) * np.nan)
     with pytest.raises(GraphshiftError, match="is nan off ours"):
-        export_model(model, tmp_path / "m", [training], format="torch")
+        export_model(model, tmp_path / "m.pt2", [training], format="torch")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -191,7 +194,7 @@ def test_the_command(graphshift: Any, tmp_path: Path, files_of: Callable[[Path],
     ours = gs.load_model("run").predict_proba(data.tests[0], calibrated=True)
     np.testing.assert_allclose(run_onnx(Path("model.onnx"), data.tests[0]), ours, atol=1e-5)
     before = files_of(Path())
-    answer = graphshift("export", "run", "--out", "model.onnx", "--format", "torch")
+    answer = graphshift("export", "run", "--out", "model.onnx")
     assert (answer.status, "exists; nothing was changed" in answer.err) == (2, True)
     answer = graphshift("export", "run/model", "--out", "b.onnx")
     assert (answer.status, "there is no config.json" in answer.err) == (2, True)

@@ -238,16 +238,9 @@ def _write_page(
 
 def validation_of(run: Path, data_dir: Path | None) -> "Sequence[Environment]":
     """The validation graphs of a run, from the dataset that it was fitted on; none if that cannot be had."""
-    from graphshift.core.parsing import checked_note
-    from graphshift.core.storage import read_json
-    from graphshift.datasets import load
-    from graphshift.fitting.notes import ConfigNote
+    from graphshift.fitting.recorded import data_of_run
 
-    path = run / "config.json"
-    if not path.is_file():  # a model alone
-        return []
-    config = checked_note(ConfigNote, read_json(path), where=str(path))
-    return load(config.dataset, **config.options | ({} if data_dir is None else {"data_dir": data_dir})).val
+    return data_of_run(run, data_dir).val if (run / "config.json").is_file() else []  # a model alone has none
 
 
 def are_tables(dataset: str, edges: Path | None) -> bool:

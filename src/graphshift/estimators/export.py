@@ -105,7 +105,7 @@ def export_model(
 
     Args:
         model: a fitted GNN, or an ensemble of them.
-        path: the file to write.
+        path: the file to write; for torch its name ends in ``.pt2``.
         graphs: that the two are compared on, with weights on edges if the model is to take them. Labels are not used.
         format: ``"onnx"`` for ONNX Runtime, or ``"torch"`` for ``torch.export.load``.
         tolerance: the largest difference of a probability; of values, in units of their size where it is above 1.
@@ -114,6 +114,9 @@ def export_model(
     path = Path(path)
     if format not in get_args(Format):
         raise GraphshiftError(f"format is {format!r}; {expected_one_of(format, list(get_args(Format)))}")
+    if format == "torch" and path.suffix != ".pt2":
+        name = path.with_suffix(".pt2").name
+        raise GraphshiftError(f"{path}: torch.export.load wants a name that ends in .pt2, as {name}.")
     model._check_fitted()
     refuse_graph_level(model.task_, "exporting to ONNX or torch.export")
     plain = PlainModel(model).eval()
