@@ -155,6 +155,21 @@ def test_what_is_later_than_every_label_is_a_target(tmp_path: Path) -> None:
     assert [e.name for e in loaded(table, tmp_path).target] == ["2017–2018"]
 
 
+def test_the_one_column_of_dates_is_the_time_if_nothing_is_called_so(tmp_path: Path) -> None:
+    nodes, edges = world({"sea": 60, "lake": 40})
+    nodes["habitat"] = pd.date_range("2019-03-01", periods=100).strftime("%Y-%m-%d")
+    table, _ = described(tmp_path, nodes.rename(columns={"habitat": "printed"}), edges)
+    assert table["time"] == "printed"
+    assert "environments" not in table
+    data = loaded(table, tmp_path)
+    assert [e.num_nodes for e in data.train] == [50]
+    both = nodes.rename(columns={"habitat": "printed"}).assign(sold="2020-01-01")
+    both["sold"] = pd.date_range("2020-03-01", periods=100).strftime("%Y-%m-%d")
+    assert "time" not in described(tmp_path, both, edges)[0]  # which of the two nobody knows
+    named = nodes.rename(columns={"habitat": "printed"}).assign(year=range(100))
+    assert described(tmp_path, named, edges)[0]["time"] == "year"
+
+
 def test_edges_to_unknown_nodes_are_noticed(tmp_path: Path) -> None:
     nodes, edges = world({"sea": 60, "lake": 60, "river": 60})
     edges.loc[[0, 7], "b"] = "nobody"

@@ -111,7 +111,7 @@ def test_the_best_is_chosen_with_few_seeds_too(study: Study) -> None:
     made = with_scores(study, val, {"simple": 0.5, "ERM": 0.6, "EERM": 0.8}, [0.0, 0.001])
     found = ranked(made)
     assert [one.name for one in found] == ["EERM", "ERM", "simple"]
-    assert chosen(found, "accuracy").name == "EERM"
+    assert chosen(found).name == "EERM"
     assert found[1].behind == pytest.approx((0.1 + 3 * 0.2) / 4)
 
 
@@ -127,12 +127,35 @@ def test_errors_are_of_nodes_and_seeds(study: Study) -> None:
     assert erm.behind_error == pytest.approx((paired + between) ** 0.5)
 
 
+def scores_of(score: float, adapt: str | None = None, **settings: Any) -> _Scores:
+    return _Scores("any", adapt, 0, settings, {"validation": [score]}, {"validation": [[]]})
+
+
 def test_one_place_says_nothing_of_others() -> None:
     """With one place two points are expected between environments, of what has no unit nothing is known."""
-    runs = {name: {"validation": [score]} for name, score in (("a", 0.7), ("b", 0.69))}
-    one, other = (_Scores(name, None, 0, "erm", own, {"validation": [[]]}) for name, own in runs.items())
+    one, other = (scores_of(score, method="logistic") for score in (0.7, 0.69))
     assert _behind_error(one, other, ["validation"], "accuracy") == pytest.approx(0.02)
     assert _behind_error(one, other, ["validation"], "mse") is None
+
+
+def test_what_edges_say_is_expected_to_vary_most() -> None:
+    table, mlp = {"method": "forest"}, {"method": "erm", "backbone": "mlp"}
+    gcn, wider = {"method": "erm", "backbone": "gcn"}, {"method": "forest", "columns": "neighbours"}
+    spread = {"method": "label-propagation"}
+
+    def expected(one: dict[str, Any], other: dict[str, Any], adapt: str | None = None) -> float:
+        found = _behind_error(scores_of(0.7, adapt, **one), scores_of(0.7, **other), ["validation"], "accuracy")
+        assert found is not None
+        return found
+
+    assert expected(table, mlp) == pytest.approx(0.02)
+    for edges in (gcn, wider, spread):
+        assert expected(table, edges) == pytest.approx((0.02**2 + 0.1**2) ** 0.5)
+        assert expected(gcn, edges) == pytest.approx(0.02)
+    blend = {"method": "blend", "members": [table, {"method": "logistic"}, gcn]}
+    assert expected(blend, gcn) == pytest.approx((0.02**2 + (0.1 * 2 / 3) ** 2) ** 0.5)
+    assert expected(blend, table) == pytest.approx((0.02**2 + (0.1 / 3) ** 2) ** 0.5)
+    assert expected(gcn, gcn, "norm") == pytest.approx((0.02**2 + 0.05**2) ** 0.5)
 
 
 def candidate(name: str, rank: int, behind: float, error: float | None) -> Candidate:
@@ -140,30 +163,26 @@ def candidate(name: str, rank: int, behind: float, error: float | None) -> Candi
 
 
 @pytest.mark.parametrize(
-    ("behind", "error", "metric", "expected"),
+    ("behind", "error", "expected"),
     [
-        (0.004, 0.005, "accuracy", "simple"),  # within one standard error
-        (0.006, 0.005, "accuracy", "best"),
-        (0.02, 0.05, "accuracy", "simple"),
-        (0.021, 0.05, "accuracy", "best"),  # within the error, and more than two points behind
-        (0.021, 0.05, "mse", "simple"),  # which is no percentage
-        (0.001, None, "accuracy", "best"),  # nothing is known of the error
-        (0.0, None, "accuracy", "simple"),
+        (0.004, 0.005, "simple"),  # within one standard error
+        (0.006, 0.005, "best"),
+        (0.001, None, "best"),  # nothing is known of the error
+        (0.0, None, "simple"),
     ],
 )
-def test_the_simpler_is_preferred_within_one_standard_error(
-    behind: float, error: float | None, metric: str, expected: str
-) -> None:
+def test_the_simpler_is_preferred_within_one_standard_error(behind: float, error: float | None, expected: str) -> None:
     found = [candidate("best", 5, 0.0, None), candidate("simple", 0, behind, error)]
-    assert chosen(found, metric).name == expected
+    assert chosen(found).name == expected
+    assert chosen([replace(found[0], edges=1.0), found[1]]).name == "best"  # a simple model is of another kind
 
 
 def test_the_largest_class_is_chosen_if_nothing_is_better() -> None:
     best, second = candidate("best", 5, 0.0, None), candidate("logistic", 1, 0.015, 0.02)
     largest = replace(candidate("largest class", 0, 0.001, 0.02), constant=True)
-    assert chosen([best, largest, second], "accuracy").name == "logistic"
-    assert chosen([best, largest], "accuracy").name == "best"
-    assert chosen([replace(largest, behind=0.0), replace(best, behind=0.001, behind_error=0.0)], "accuracy").constant
+    assert chosen([best, largest, second]).name == "logistic"
+    assert chosen([best, largest]).name == "best"
+    assert chosen([replace(largest, behind=0.0), replace(best, behind=0.001, behind_error=0.0)]).constant
 
 
 def test_test_scores_choose_nothing(study: Study) -> None:

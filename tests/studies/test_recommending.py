@@ -20,8 +20,10 @@ from graphshift.studies.resolved import resolve
 
 OPTIONS = {"nodes": 60, "environments": 5, "degree": 4.0}
 SIMPLE = ["Largest class", "Logistic regression", "Random forest", "Boosted trees"]
+WIDER = ["Logistic regression, neighbours", "Random forest, neighbours"]
 NAMES = [
     *SIMPLE,
+    *WIDER,
     "ERM, mlp",
     "ERM, gcn",
     "ERM, sage",
@@ -66,11 +68,13 @@ def gs_cost() -> Any:
 def test_candidates_stand_in_the_order_of_their_simplicity(data: gs.ShiftDataset) -> None:
     assert [arm.name for arm in candidates(data)] == NAMES
     structure = candidates(gs.load("planted-structure", nodes=60))  # whose own backbone is sage
-    assert [arm.name for arm in structure] == [*SIMPLE, "ERM, mlp", "ERM, sage", *NAMES[-3:]]
+    assert [arm.name for arm in structure] == [*SIMPLE, *WIDER, "ERM, mlp", "ERM, sage", *NAMES[-3:]]
     needed = [arm.name for arm in candidates(data) if is_needed(arm, data)]
     assert needed == ["Largest class", "Logistic regression", "Random forest", "ERM, gcn"]
-    columns = next(arm.space for arm in candidates(data) if arm.name == "Random forest")
-    assert (columns or {})["columns"] == ("plain", "structure", "neighbours", "all")
+    arms = {arm.name: arm for arm in candidates(data)}  # what edges say is judged in every place, and not tuned
+    assert not any("columns" in (arm.space or {}) for arm in arms.values())
+    assert arms["Random forest, neighbours"].settings == {"method": "forest", "columns": "neighbours"}
+    assert [arm.name for arm in candidates(data, {"columns": "all"}) if "neighbours" in arm.name] == []
 
 
 def test_labels_are_spread_where_the_graph_is_shared(data: gs.ShiftDataset) -> None:

@@ -1,37 +1,37 @@
-"""The blends that ``recommend`` tries last: the models of a comparison that are close to the best, averaged."""
+"""The blends that ``recommend`` tries last: the mean of a linear model, of trees, and of what looks at neighbours."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from graphshift.studies.choosing import Candidate, may_join, ranked, rule_of
+from graphshift.studies.choosing import Candidate, ranked, rule_of
 from graphshift.studies.plan import Arm, Plan
 from graphshift.studies.running import Study
 
-#: The methods that it may take: those that learn from the nodes' columns, and those that train a GNN.
-TABLES = ("logistic", "forest", "boosting")
-NETWORKS = ("erm", "eerm")
+#: The best of each is a member. They err in different places.
+FAMILIES = ("linear", "trees", "others")
 
-#: Of each the best may be a member.
-FAMILIES = (*((method,) for method in TABLES), NETWORKS)
+
+def family_of(settings: Mapping[str, Any]) -> str | None:
+    """The family of a candidate; None for one that is in no blend."""
+    method, plain = settings["method"], settings.get("columns", "plain") == "plain"
+    known = {"logistic": "linear", "forest": "trees", "boosting": "trees"}
+    if method in known:
+        return known[method] if plain else "others"
+    return "others" if method in ("erm", "eerm") else None
 
 
 def blend_plan(study: Study) -> Plan | str:
     """One more arm or two, in the places of a finished comparison; or why there is none.
 
-    An arm joins the best of each of :data:`FAMILIES` that is close to the best of all, or, if there is one alone, the
-    best model without a GNN and the best GNN: these err in different places. If several of them have no GNN, another
-    arm joins these. Each has the settings that tuning chose for it.
+    An arm joins the best of each of :data:`FAMILIES`, each with the settings that tuning chose for it; another those of
+    them that learn from a node's own columns alone.
     """
     plan, rule = study.plan, rule_of(study, "val")
     found = ranked(study, "val")
-    best = [one for methods in FAMILIES if (one := _best(study, found, methods)) is not None]
-    joined = [one for one in best if may_join(one.behind, one.behind_error or 0.0, plan.metric)]
+    joined = [one for family in FAMILIES if (one := _best(study, found, family)) is not None]
     if len(joined) < 2:
-        table, network = (_best(study, found, methods) for methods in (TABLES, NETWORKS))
-        if table is None or network is None:
-            return f"no {'model without a GNN' if table is None else 'GNN'} finished that could be blended"
-        joined = [table, network]
-    tables = [one for one in joined if plan.settings(plan.arm(one.arm))["method"] in TABLES]
-    groups = [joined, *([tables] if 1 < len(tables) < len(joined) else [])]
+        return "fewer than two models finished that could be blended"
+    groups = [joined, *([joined[:-1]] if len(joined) == len(FAMILIES) else [])]
     arms = [
         Arm(
             f"Blend ({' with '.join(one.arm for one in group)})",
@@ -55,6 +55,6 @@ def chosen_settings(study: Study, arm: str, rule: str) -> dict[str, Any]:
     return {**study.plan.arm(arm).settings, **(entry.chosen or {})}
 
 
-def _best(study: Study, found: list[Candidate], methods: tuple[str, ...]) -> Candidate | None:
+def _best(study: Study, found: list[Candidate], family: str) -> Candidate | None:
     plan = study.plan
-    return next((one for one in found if plan.settings(plan.arm(one.arm))["method"] in methods), None)
+    return next((one for one in found if family_of(plan.arm(one.arm).settings) == family), None)

@@ -279,7 +279,7 @@ def fitted_to(
         rules: by which settings are chosen.
         environments: training environments that can be left out in turn.
         blended: groups of arms; room is kept for a blend of one of each, the dearest, which is run when all is done,
-            and for one of those of them without epochs.
+            and of more than two for one without the last.
         committee: whether one more arm is the mean of one model of each.
     """
 
@@ -292,8 +292,7 @@ def fitted_to(
         members = [max(group, key=lambda cost: cost.once(size.epochs)) for group in groups if group]
         if len(members) < 2:
             return own
-        tables = [cost for cost in members if not cost.epoch]
-        members += tables if 1 < len(tables) < len(members) else []  # a second blend, without the GNN
+        members += members[:-1] if len(members) > 2 else []  # a second blend, without the last
         fits = math.ceil((size.seeds + size.leave_out * environments) / workers)
         return own + sum(cost.once(size.epochs) for cost in members) * fits
 

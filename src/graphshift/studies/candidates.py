@@ -1,6 +1,6 @@
 """The models that ``recommend`` considers, from the simplest to the least simple."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,15 +24,12 @@ EXPLORERS: dict[str, str] = {
 #: Ways of using the unlabelled graph that is predicted.
 ADAPTATIONS = ("norm", "prior", "norm+prior")
 
-#: The order in which the simpler of two equally good candidates is preferred, in words.
-SIMPLICITY = (
-    "largest class, logistic regression, random forest, boosted trees, label propagation, Correct & Smooth, ERM "
-    "without edges, ERM with the dataset's backbone, ERM with SAGE, EERM"
-)
+#: What the same model with its neighbours' means as further columns is called.
+_MORE = ", neighbours"
 
 
 def candidates(data: ShiftDataset, common: Mapping[str, Any] | None = None) -> list[Arm]:
-    """All candidates, the simplest first (:data:`SIMPLICITY`).
+    """All candidates, the simplest first.
 
     SAGE has separate weights for a node and for its neighbours, so it can learn to ignore them. If a model without
     edges is ahead, edges are misleading. All arms share the settings of ``common``; a ``backbone`` there takes the
@@ -45,6 +42,11 @@ def candidates(data: ShiftDataset, common: Mapping[str, Any] | None = None) -> l
     useful = [name for name in EXPLORERS if uses_edges(own) or name == "features"]  # no edit of edges reaches an MLP
     simple = [*TABLES, *(SPREADING if shares_graph(data) else ())]
     arms = [arm for method in simple for arm in _arms(method, None, [], shared)]
+    if "columns" not in shared:  # what edges say is a candidate of its own, so that every place judges it
+        more = shared | {"columns": "neighbours"}
+        wider = [arm for method in ("logistic", "forest") for arm in _arms(method, None, [], more)]
+        arms = [replace(arm, space=_without_columns(arm)) for arm in arms]
+        arms += [replace(arm, name=arm.name + _MORE) for arm in wider]
     if uses_edges(own):
         arms += _arms("erm", "mlp", [], shared)
     arms += _arms("erm", own, [], shared | options)
@@ -61,11 +63,17 @@ def _arms(method: str, backbone: str | None, explorers: list[str], common: Mappi
     return crossed_arms([method], None if backbone is None else [backbone], explorers, common=able)
 
 
+def _without_columns(arm: Arm) -> Mapping[str, Sequence[Any]]:
+    return {name: values for name, values in (arm.space or {}).items() if name != "columns"}
+
+
 def is_needed(arm: Arm, data: ShiftDataset, common: Mapping[str, Any] | None = None) -> bool:
     """Whether a candidate is tried however short the time: the simplest three, and ERM with the dataset's backbone."""
     own = (common or {}).get("backbone", data.defaults.get("backbone", "gcn"))
     method = arm.settings["method"]
-    return method in ("majority", "logistic", "forest") or (method == "erm" and arm.settings["backbone"] == own)
+    if method in TABLES:
+        return method != "boosting" and not arm.name.endswith(_MORE)
+    return bool(method == "erm" and arm.settings["backbone"] == own)
 
 
 def unused_by_all_arms(common: Mapping[str, Any]) -> list[str]:

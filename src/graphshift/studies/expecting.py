@@ -117,7 +117,7 @@ def chosen_on_target(
         evidence: of those whose score on the target can be estimated.
         metric: by name.
     """
-    first = chosen(found, metric)
+    first = chosen(found)
     # A correction of class shares is the same model to the estimates: validation decides about it.
     free = {n: one for n, one in evidence.items() if n == first.name or not _corrects(found, n)}
     if first.name not in free:

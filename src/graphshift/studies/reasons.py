@@ -32,18 +32,14 @@ def reason_of(found: Sequence[Candidate], best: Candidate, metric: str) -> str:
     score = about.show(best.score) + (f" ± {about.scale * best.error:.{about.digits}f}" if best.error else "")
     unit = f" {about.unit}" if about.unit else ""
     if best is not found[0]:
-        behind = f"{about.scale * best.behind:.{about.digits}f}{unit}"
+        behind = f"{about.scale * best.behind:.{about.digits}f}"
+        far = "as good as" if not float(behind) else f"{behind}{unit} below"
         why = "and simpler"
-        if found[0].network and not best.network:
-            why = "and no neural network, which has more ways to go wrong in other graphs"
-        elif best.blend:
-            why = "and a mean of several models depends less on the noise of validation"
+        if best.blend:
+            why = "and a mean of several models is rarely far behind whatever comes out best on the next graph"
         elif best.arm == found[0].arm:
             why = "and does without that adaptation"
-        return (
-            f"{best.name}: {score} ({of}). It is {behind} below {found[0].name}, within one standard error and two "
-            f"points, {why}"
-        )
+        return f"{best.name}: {score} ({of}). It is {far} {found[0].name}, within one standard error, {why}"
     if len(found) == 1:
         return f"{best.name}: {score} ({of})"
     second = found[1]

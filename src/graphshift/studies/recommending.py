@@ -23,7 +23,7 @@ from graphshift.estimators import Estimator, make_estimator, recorded_estimator
 from graphshift.estimators.base import METHODS
 from graphshift.estimators.predictor import Graphs
 from graphshift.shift.comparing.compare import Comparison
-from graphshift.studies.blending import FAMILIES, blend_plan, chosen_settings
+from graphshift.studies.blending import FAMILIES, blend_plan, chosen_settings, family_of
 from graphshift.studies.budget import Size, fitted_to, time_left, timed
 from graphshift.studies.candidates import ADAPTATIONS, candidates, is_needed
 from graphshift.studies.choosing import Candidate, chosen, ranked, rule_of
@@ -222,7 +222,7 @@ def recommend_on(
             left = time_left(budget, time.monotonic() - start + last, reading, workers, starts=2)
             how: dict[str, Any] = {"budget": budget, "workers": max(workers, 1), "rules": len(rules)}
             how["environments"] = len(checked.left_out)
-            how["blended"] = [[a.name for a in checked.arms if a.settings["method"] in g] for g in FAMILIES]
+            how["blended"] = [[a.name for a in checked.arms if family_of(a.settings) == one] for one in FAMILIES]
             how["committee"] = committee
             sizing = fitted_to(costs, needed, epochs, left, **how)
             sizing = replace(sizing, dropped={**slow, **sizing.dropped})
@@ -330,7 +330,7 @@ def _answer(study: Study, criterion: str, blend: Study | None) -> Answer | None:
         reason = reason_on_target(best, first, evidence, metric)
         found = with_expected(found, evidence, metric)
     else:
-        best = chosen(found, metric)
+        best = chosen(found)
         reason = reason_of(found, best, metric)
     home = blend if best.blend and blend is not None else study
     settings = {**chosen_settings(home, best.arm, rule), "selection": rule}

@@ -104,6 +104,8 @@ def guess_roles(
         rest = [name for name in rest if name not in (label, time)]
         named = _named(items, rest, _ENVIRONMENTS, _is_environment)
         environments = (_uncrossed(nodes, pairs[:, ~unknown], rest, named) if graph is None else None) or named
+    if environments is None and time is None:
+        time = _only_dates(items, [name for name in rest if name != label])
     if label is None:
         others = [name for name in rest if name not in (environments, time)]
         label = _unknown_elsewhere(items, others, environments) or _only_words(items, others)
@@ -126,6 +128,12 @@ def _only_words(nodes: Table, names: Sequence[str]) -> str | None:
     """The one column of a few words among the others, which are numbers: if nothing is called a label, it is that."""
     words = [name for name in names if not is_number(nodes.frame[name])]
     return words[0] if len(words) == 1 and 2 <= nodes.frame[words[0]].nunique() <= _MOST else None
+
+
+def _only_dates(nodes: Table, names: Sequence[str]) -> str | None:
+    """The one column of dates: if nothing is called environments or a time, the nodes are split by it."""
+    dates = [name for name in names if not is_number(nodes.frame[name]) and _is_time(nodes.frame[name])]
+    return dates[0] if len(dates) == 1 else None
 
 
 def may_have_role(sample: pd.DataFrame) -> list[str]:
