@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graphshift.core import mapped
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.mapped import READS, read_rows, release, reserve
 
@@ -50,6 +51,23 @@ def test_rows_are_those_of_the_array(file: int, shape: tuple[int, ...]) -> None:
             found = read_rows(file, rows, values.shape[1:], values.dtype, 6)
             assert found.dtype == values.dtype
             assert np.array_equal(found, values[rows])
+
+
+@reads
+@pytest.mark.parametrize("block", [1, 100, 10**6])
+def test_rows_that_are_close_are_read_through(file: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapped, "_BLOCK", block)
+    values, calls, whole = np.random.default_rng(0).random((200, 3)), [], os.preadv
+    os.pwrite(file, b"head" + values.tobytes(), 0)
+    monkeypatch.setattr(os, "preadv", lambda *given: calls.append(1) or whole(*given))
+    rows = np.array([3, 4, 5, 9, 60, 61, 199])
+    assert np.array_equal(read_rows(file, rows, (3,), values.dtype, 4), values[rows])
+    assert len(calls) == {1: 7, 100: 4, 10**6: 1}[block]  # blocks of one row, of four rows, of all
+    calls.clear()
+    monkeypatch.setattr(mapped, "_GAP", 100)  # bytes: the rows are too far from each other
+    assert np.array_equal(read_rows(file, rows, (3,), values.dtype, 4), values[rows])
+    assert len(calls) == 4
+    assert np.array_equal(read_rows(file, rows[::-1].copy(), (3,), values.dtype, 4), values[rows[::-1]])
 
 
 @reads

@@ -2,7 +2,7 @@
 
 A page that is touched in a mapped file costs a fault, brings those around it that are in the cache, up to 64 kB, and
 counts as the process's memory: some ten thousand rows anywhere in a file are the whole file. Reading them costs a call
-for each run of rows, and holds nothing.
+for each run of rows, or where runs are close to each other for all between them, and holds nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from graphshift.core.errors import GraphshiftError
 
 #: Whether this system reads at a place of a file; otherwise scattered rows are those of the mapped array.
 READS = hasattr(os, "preadv")
+
+_GAP = 8192  # bytes that take as long to read as another call
+_BLOCK = 2**22  # bytes that are read at a time, where rows are close to each other
 
 #: The numbers of the errors of a disk that has no more room for a file.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -47,21 +50,47 @@ def read_rows(
     size = dtype.itemsize * int(np.prod(row))
     if not found.size:
         return found
-    into = found.reshape(-1).view(np.uint8).data
-    begin = np.flatnonzero(np.diff(rows, prepend=rows[0] - 2) != 1)
+    steps = np.diff(rows, prepend=rows[0] - 2)
+    begin = np.flatnonzero(steps != 1)
+    between = size * (int(rows[-1]) - int(rows[0]) + 1) - found.nbytes
+    if between < _GAP * (len(begin) - 1) and bool((steps > 0).all()):
+        _read_through(file, rows, found, offset)
+        return found
     end = np.append(begin[1:], len(rows))
     places = offset + size * rows[begin].astype(np.int64)
+    into = _bytes(found)
     for first, last, place in zip((size * begin).tolist(), (size * end).tolist(), places.tolist(), strict=True):
-        done = first
-        while done < last:  # one call gives 2 GB at most
-            got = os.preadv(file, [into[done:last]], place + done - first)
-            if not got:
-                at = place + done - first
-                raise GraphshiftError(
-                    f"{last - done:,} bytes from byte {at:,} of a file are not there: it was cut while it was read."
-                )
-            done += got
+        _read(file, into[first:last], place)
     return found
+
+
+def _read_through(file: int, rows: NDArray[np.integer], found: NDArray[Any], offset: int) -> None:
+    """Reads all from the first row to the last, a block at a time, and keeps those that are wanted."""
+    size, first = found[:1].nbytes, 0
+    block = np.empty((max(_BLOCK // size, 1), *found.shape[1:]), dtype=found.dtype)
+    while first < len(rows):
+        at = int(rows[first])
+        last = int(np.searchsorted(rows, at + len(block)))
+        count = int(rows[last - 1]) - at + 1
+        _read(file, _bytes(block[:count]), offset + size * at)
+        found[first:last] = block[rows[first:last] - at]
+        first = last
+
+
+def _bytes(array: NDArray[Any]) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
+
+
+def _read(file: int, into: memoryview, place: int) -> None:
+    done = os.preadv(file, [into], place)
+    while done < len(into):  # one call gives 2 GB at most
+        got = os.preadv(file, [into[done:]], place + done)
+        if not got:
+            raise GraphshiftError(
+                f"{len(into) - done:,} bytes from byte {place + done:,} of a file are not there: it was cut while it "
+                "was read."
+            )
+        done += got
 
 
 def reserve(file: int, size: int) -> None:
