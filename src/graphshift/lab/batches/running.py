@@ -32,7 +32,6 @@ class Case:
 
     Attributes:
         dataset, options: the data.
-        nodes: of a batch, where neighbours are sampled.
         epochs: of every fit; the best one on validation counts.
         method: of :data:`METHODS`.
         kind: of :data:`KINDS`.
@@ -41,7 +40,6 @@ class Case:
 
     dataset: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    nodes: int = 20_000
     epochs: int = 30
     method: str = "ERM"
     kind: str = KINDS[0]
@@ -56,14 +54,14 @@ class Case:
 def cases(seeds: int = 5, *, quick: bool = False) -> list[Case]:
     """All fits of one seed before those of the next."""
     made = {"nodes": 100} if quick else {"nodes": 100_000, "tests": 4}
-    about: list[tuple[str, Mapping[str, Any], int]] = [("planted-structure", made, made["nodes"] // _STEPS)]
+    about: list[tuple[str, Mapping[str, Any]]] = [("planted-structure", made)]
     if not quick:
-        about.append(("pubmed-temporal", {}, 4_000))
+        about.append(("pubmed-temporal", {}))
     epochs = {kind: (2 if quick else 30) * (_STEPS if kind == KINDS[0] else 1) for kind in KINDS}
     return [
-        Case(name, {**options, "seed": seed} if options else {}, nodes, epochs[kind], method, kind, seed)
+        Case(name, {**options, "seed": seed} if options else {}, epochs[kind], method, kind, seed)
         for seed in range(seeds)
-        for name, options, nodes in about
+        for name, options in about
         for method in METHODS
         for kind in KINDS
     ]
@@ -82,7 +80,8 @@ def measured(case: Case, data_dir: Path | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", GraphshiftWarning)
         if case.kind == SAMPLED:
-            given |= {"batch_nodes": case.nodes, "neighbours": _NEIGHBOURS}
+            most = max(int(e.mask.sum()) for e in data.train)
+            given |= {"batch_nodes": -(-most // _STEPS), "neighbours": _NEIGHBOURS}
         if case.kind == PARTS:
             given |= {"batch_parts": _IN_BATCH}
             data = _divided(data, Path(folder))
@@ -90,7 +89,8 @@ def measured(case: Case, data_dir: Path | None) -> dict[str, Any]:
         scores = {one.name: model.score(one) for one in data.tests}
     about = {"case": case.key, "dataset": case.dataset, "method": case.method, "kind": case.kind, "seed": case.seed}
     score = {"metric": data.task.metric, "val": model.best_score_, "tests": scores, "mean": fmean(scores.values())}
-    return {**about, **score, "epoch": model.best_epoch_, "seconds": model.seconds_ / case.epochs}
+    steps = sum(row.get("batches", 1) for row in model.history_)
+    return {**about, **score, "epoch": model.best_epoch_, "steps": steps, "seconds": model.seconds_ / case.epochs}
 
 
 def _divided(data: ShiftDataset, folder: Path) -> ShiftDataset:
