@@ -32,6 +32,7 @@ PAGES = tuple(
         "how-to/choose.md",
         "how-to/recommend.md",
         "theory.md",
+        "scale.md",
     )
 )
 BLOCK = re.compile(r"<!-- begin (results/\S+) -->\n.*?<!-- end -->", re.DOTALL)
