@@ -198,6 +198,9 @@ def test_an_adaptation_has_to_be_ahead_by_more_than_chance() -> None:
     tables = candidate("tables", 0.01, 0.02, 6, members=2)
     assert chosen([wide, tables]) is tables
     assert chosen([wide, replace(tables, behind_error=0.009)]) is wide
+    best = candidate("ERM", 0.0, None, 5)  # where the best does without, its larger error makes no adaptation close
+    adapted = candidate("logistic, + prior", 0.04, 0.05, 1, adapt="prior")
+    assert chosen([best, adapted, replace(adapted, members=3)]) is best
 
 
 def test_the_budget_keeps_room_for_it() -> None:

@@ -175,7 +175,7 @@ def chosen(candidates: Sequence[Candidate]) -> Candidate:
         candidates: the best first.
     """
     best = candidates[0]
-    close = [one for one in candidates if one.behind <= (one.behind_error or 0.0)]
+    close = [one for one in candidates if one.behind <= (one.behind_error or 0.0) and _ways(one) <= _ways(best)]
     if blends := [one for one in close if one.blend]:
         return min(blends, key=lambda one: (_ways(one), -one.members, one.behind))
     alike = [one for one in close if one.edges == best.edges and (one is best or not one.constant)]
