@@ -81,3 +81,31 @@ def test_sparse_columns_lose_entries_and_gain_none() -> None:
     dense = found.to_torch().to_dense()
     assert dense.mean(dim=0).numpy() == pytest.approx([0.5, 0.2, 0.5], abs=0.03)
     assert bool((dense <= one).all())
+
+
+def test_full_columns_among_sparse_ones_move_as_dense_ones_do() -> None:
+    random = np.random.default_rng(0)
+    rare = (random.random((500, 6)) < 0.05).astype(np.float32)
+    full = random.normal(size=(500, 2)).astype(np.float32)
+    empty = torch.empty(2, 0).long()
+
+    def made(full: np.ndarray) -> gs.Environment:
+        x = torch.from_numpy(np.concatenate([rare, full], axis=1, dtype=np.float32))
+        return gs.Environment("g", Data(x=x.to_sparse(), edge_index=empty, y=torch.arange(500) % 2))
+
+    one, other = made(full), made(full * np.float32(0.5) + np.array([3.0, -2.0], dtype=np.float32))
+    found = moved_features(one, other, random).x
+    assert isinstance(found, Sparse)
+    assert isinstance(other.x, Sparse)
+    assert torch.allclose(found.to_torch().to_dense(), other.x.to_torch().to_dense(), atol=1e-4)
+
+
+def test_entries_of_columns_that_are_not_full_keep_their_values() -> None:
+    x = torch.zeros(100, 2)
+    x[:94, 0], x[:96, 1] = 1.0, 1.0
+    one, other = (
+        gs.Environment("g", Data(x=(x * by).to_sparse(), edge_index=torch.empty(2, 0).long(), y=torch.arange(100) % 2))
+        for by in (1.0, 3.0)
+    )
+    found = moved_features(one, other, np.random.default_rng(0)).x
+    assert found.to_torch().to_dense().max(dim=0).values.tolist() == [1.0, 3.0]

@@ -14,6 +14,7 @@ from graphshift.graph.sparse import Sparse
 Array = NDArray[np.float64]
 
 _SCALED = (0.1, 10.0)  # by what the deviation of a column may be multiplied
+_FULL = 0.95  # nodes with an entry in a column that counts as a dense one
 
 
 def class_pairs(graph: Graph, classes: NDArray[np.int64], count: int) -> Array:
@@ -83,7 +84,8 @@ def moved_features(environment: Environment, target: Environment, random: np.ran
 
     Nodes that count are moved to the target's that count, the others to the others, if it has some: in a graph that
     grows these are the nodes of before. Of sparse features entries are left out at random, where a column has more of
-    them than the target's; none are added, for nobody knows where.
+    them than the target's; none are added, for nobody knows where. Columns that are full in both are not sparse, in
+    whatever way they are stored.
     """
     x, other = environment.x, target.x
     if isinstance(x, Sparse) != isinstance(other, Sparse):
@@ -95,6 +97,7 @@ def moved_features(environment: Environment, target: Environment, random: np.ran
             continue
         if isinstance(x, Sparse) and isinstance(other, Sparse):
             x = _thinned(x, rows.numpy(), _rates(other, wanted.numpy()), random)
+            x = _scaled_full(x, rows.numpy(), other, wanted.numpy())
         elif not isinstance(x, Sparse) and not isinstance(other, Sparse):
             x = _scaled(x, rows.to(x.device), other[wanted.to(other.device)].to(x))
     return environment.replace(x=x)
@@ -115,6 +118,28 @@ def _scaled(x: Tensor, rows: Tensor, wanted: Tensor) -> Tensor:
     scale = (wanted.std(dim=0) / deviation.clamp(min=1e-9)).clamp(*_SCALED)
     moved = (own - own.mean(dim=0)) * torch.where(deviation > 1e-9, scale, 1.0) + wanted.mean(dim=0)
     return x.index_put((rows.nonzero().squeeze(1),), moved)
+
+
+def _scaled_full(x: Sparse, rows: NDArray[np.bool_], other: Sparse, wanted: NDArray[np.bool_]) -> Sparse:
+    """Columns in which nearly all nodes have an entry with the mean and deviation of the other's."""
+    full = np.minimum(_rates(x, rows), _rates(other, wanted)) >= _FULL
+    own, goal = _moments(x, rows), _moments(other, wanted)
+    scale = np.where(own[1] > 1e-9, (goal[1] / np.maximum(own[1], 1e-9)).clip(*_SCALED), 1.0)
+    value, column = x.value.cpu().numpy().astype(np.float64), x.pattern.col.cpu().numpy()
+    moved = (value - own[0][column]) * scale[column] + goal[0][column]
+    found = np.where((value != 0) & rows[x.pattern.row.cpu().numpy()] & full[column], moved, value)
+    return Sparse(x.pattern, torch.from_numpy(found).to(x.value))
+
+
+def _moments(x: Sparse, rows: NDArray[np.bool_]) -> Array:
+    """Of each column the mean of the entries in some rows, and their deviation, ``[2, columns]``."""
+    value, column = x.value.cpu().numpy().astype(np.float64), x.pattern.col.cpu().numpy()
+    there = (value != 0) & rows[x.pattern.row.cpu().numpy()]
+    value, column = value[there], column[there]
+    number = np.maximum(np.bincount(column, minlength=x.shape[1]), 1)
+    mean = np.bincount(column, value, x.shape[1]) / number
+    square = np.bincount(column, np.square(value - mean[column]), x.shape[1]) / number
+    return np.stack([mean, np.sqrt(square)])
 
 
 def _rates(x: Sparse, rows: NDArray[np.bool_]) -> Array:
