@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from matplotlib.figure import Figure as Drawing
 
 from graphshift.core.errors import GraphshiftError
 from graphshift.report.page import Code, Details, Facts, Figure, Points, Section, Table, Text, page
+from graphshift.report.shift_figures import pairs_figure
 from graphshift.report.study_tables import StudyTable
 from graphshift.report.svg import inline_svg
 from html_reading import cells, check_page
@@ -155,6 +158,20 @@ def test_an_svg_loses_what_a_page_must_not_have() -> None:
         '<rect id="p-r" width="9" /></clipPath></defs><g clip-path="url(#p-c)"><use href="#p-r" /><image />'
         '<text style="fill: #fff">a &lt; b</text></g></svg>'
     )
+
+
+def test_a_heat_map_keeps_its_pixels() -> None:
+    found = pairs_figure(
+        {"classes": ["a", "b"], "source": [[0.9, 0.1], [0.2, 0.8]], "target": [[0.5, 0.5], [0.5, 0.5]]}
+    )
+    assert found is not None
+    svg = inline_svg(found, "p-", "pairs")
+    maps = re.findall(r'<image [^>]*href="(data:image/png;base64,[^"]+)"', svg)
+    assert len(maps) >= 3  # source, target, difference; and their scales
+    assert base64.b64decode(maps[0].partition(",")[2], validate=True).startswith(b"\x89PNG")
+    assert {"0.90", "0.50", "-0.40"} <= {
+        one.replace("\N{MINUS SIGN}", "-") for one in re.findall(r">([^<>]+)</text>", svg)
+    }
 
 
 @pytest.mark.parametrize("content", ["no xml", "<svg/>", "<p viewBox='0 0 1 1'/>", "", "<svg viewBox='0 0'/>"])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _BLUE, _ORANGE = COLOURS[0], COLOURS[1]
-_MOST_CLASSES = 20  # of a heat map
+_MOST_CLASSES, _WRITTEN = 20, 6  # of a heat map, and up to which its numbers are written into it
 
 
 def svg_of(figure: Figure) -> str:
@@ -121,6 +121,10 @@ def pairs_figure(details: dict[str, Any]) -> str | None:
         )
         image = axes.imshow(table, **how)
         axes.set_title(title)
+        for (row, column), value in np.ndenumerate(table):
+            if count <= _WRITTEN:
+                colour = "white" if abs(value) > 0.6 * how["vmax"] else "black"
+                axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color=colour)
         names = [str(name)[:8] for name in details["classes"]]
         axes.set_xticks(range(count), names, fontsize=7, rotation=60 if count > 4 else 0)
         axes.set_yticks(range(count), names, fontsize=7)

@@ -10,6 +10,7 @@ from graphshift.core.errors import GraphshiftError
 _LEFT_OUT = ("metadata", "script", "style", "title")
 _ROOT_STYLE = "stroke-linejoin: round; stroke-linecap: butt"
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
+_PIXELS = "data:image/png;base64,"  # of a heat map: they are in the picture, so nothing is loaded
 _FONTS = re.compile(r"font-family:[^;]*;?\s*")
 
 
@@ -62,9 +63,9 @@ def _clean(element: ElementTree.Element, prefix: str, kept: set[str]) -> None:
                 continue
             value = prefix + value
         elif name == "href":
-            if not value.startswith("#"):
+            if not value.startswith(("#", _PIXELS)):
                 continue  # it would be loaded
-            value = f"#{prefix}{value[1:]}"
+            value = f"#{prefix}{value[1:]}" if value.startswith("#") else "".join(value.split())
         elif name == "style":
             value = _FONTS.sub("", value)
         elif name.startswith("on"):
