@@ -11,8 +11,7 @@ import pytest
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError
 from graphshift.estimators.estimating import Estimate
-from graphshift.shift.choosing import Evidence
-from graphshift.shift.combining import LEARNED
+from graphshift.shift.choosing import ASKED, Evidence
 from graphshift.studies import Arm, Plan, recommending, run_study
 from graphshift.studies.budget import Cost, Size, Sizing
 from graphshift.studies.choosing import Candidate
@@ -33,7 +32,7 @@ SMALL = {"nodes": 80, "environments": 4}
 
 
 def estimate(value: float, *, refused: str = "") -> Estimate:
-    by = dict.fromkeys(LEARNED.weights, value)
+    by = dict.fromkeys(ASKED, value)
     return Estimate("accuracy", None if refused else value, value - 0.1, value + 0.1, 0.9, by, refused)
 
 

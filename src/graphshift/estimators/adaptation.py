@@ -85,6 +85,26 @@ class Calibration:
         """Of class scores (logarithms of probabilities, up to a constant for each node), ``[n, classes]``."""
         return (scores / self.temperature).softmax(dim=1)
 
+    @property
+    def least_singular(self) -> float:
+        """The smallest singular value of the confusion matrix: near 0, some classes are not told apart."""
+        return float(torch.linalg.svdvals(self.confusion)[-1])
+
+    def moved(self, scores: Tensor, shares: Tensor) -> float:
+        """By how much (total variation) class shares seem to differ from ``shares`` where that is not to be trusted.
+
+        0 if the estimate can be trusted, or if the model hardly tells some classes apart: then it shows nothing.
+
+        Args:
+            scores: as in :meth:`prior_on`.
+            shares: of the classes on labelled nodes, ``[classes]``.
+        """
+        found, unsafe = self.prior_on(scores)
+        known = float(self.nodes.min()) >= _FEWEST  # of rare classes the confusion is chance
+        if unsafe is None or (known and self.least_singular < _LEAST_SINGULAR):
+            return 0.0
+        return 0.5 * float((found - shares).abs().sum())
+
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
         return {name: v.tolist() if isinstance(v, Tensor) else v for name, v in vars(self).items()}
@@ -111,7 +131,7 @@ class Calibration:
             return found, f"class {names[which]} has {count} labelled nodes to calibrate on, fewer than {_FEWEST}"
         if not float(self.prior.min()):
             return found, f"class {names[int(self.prior.argmin())]} is not in training"
-        if (least := float(torch.linalg.svdvals(self.confusion)[-1])) < _LEAST_SINGULAR:
+        if (least := self.least_singular) < _LEAST_SINGULAR:
             return found, f"the model hardly tells some classes apart (smallest singular value {least:.2g})"
         if self.error > _FURTHEST:
             return found, f"on the validation graphs it would be {self.error:.2f} off (at most {_FURTHEST} is accepted)"

@@ -64,6 +64,7 @@ class Estimate:
         reach: how much of the held-out nodes is left when they are weighted to look like the graph, from 0 to 1 (their
             effective number). Near 0 the graph is unlike them.
         copies: shifted copies of validation graphs that the estimate was learned from; 0 for none.
+        untold: by how much class shares seem to have moved where that cannot be told; 0 if it can.
         remarks: what could not be computed, and why.
     """
 
@@ -76,6 +77,7 @@ class Estimate:
     refused: str = ""
     reach: float = 1.0
     copies: int = 0
+    untold: float = 0.0
     remarks: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
@@ -143,6 +145,12 @@ def forms_of(held: HeldOut, target: Signals, prior: Tensor, metric: Metric) -> t
         return found, [f"no correction for class shares: {unsafe}"]
     by, believed = ratios.numpy(), [raised(one, ratios.numpy()) for one in (p, new)]
     return found | confidence_estimates(p, y, by[y], believed[0], new, believed[1], metric, "-prior"), []
+
+
+def untold_shares(held: HeldOut, target: Signals, prior: Tensor) -> float:
+    """By how much class shares seem to have moved where that cannot be told; 0 if it can. Args: as estimates_of."""
+    shares = torch.bincount(held.labels, minlength=prior.numel()).double() / held.labels.numel()
+    return held.calibration(prior).moved(target.log_p, shares)
 
 
 def sampling_error(held: HeldOut, metric: Metric) -> float:

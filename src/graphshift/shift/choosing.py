@@ -1,31 +1,34 @@
 """Which of several models to use on an unlabelled target: validation's choice, unless another is expected to be ahead.
 
-The estimates of two models' scores err alike. What counts is the error of their difference, which shows in how far the
-estimates contradict each other about it.
+The estimates of two models' scores err alike. So what each estimate says of their difference counts, and of these the
+median, which one estimate alone cannot decide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, median
 
 import numpy as np
 
 from graphshift.data.metrics import METRICS, Metric
 from graphshift.estimators.estimating import Estimate
-from graphshift.shift.combining import LEARNED, Coefficients, combine, filled
+from graphshift.shift.combining import LEARNED, averaged, filled
 from graphshift.training.target_score import believed
 
-#: Of a percentage: models whose expected scores are this near to each other are told apart by validation.
-NEAR = 0.01
+#: Of a percentage: by how much another model has to be ahead.
+AHEAD = 0.005
+
+#: The estimates that are asked: of the copy that was moved to the target, with and without other class shares, and
+#: what shifted copies teach.
+ASKED = ("doc-both", "doc-prior-both", "explored")
 
 #: The rule in words.
 RULE = (
     "The model that validation prefers is used, unless another is expected to be ahead of it on the unlabelled target "
-    "by more than the estimates contradict each other about that (their standard deviation), and by a point. Of "
-    "several the one with the best expected score is taken; within one point validation decides. An expected score "
-    "above the validation score is not believed."
+    "by more than half a point: by the median of what three estimates say of the difference. Of several the one that "
+    "is furthest ahead is taken. An estimate above the validation score is not believed."
 )
 
 
@@ -54,43 +57,35 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Gain:
-    """By how much a model is expected to be ahead of another (below 0: behind), and the error of that."""
+    """By how much a model is expected to be ahead of another (below 0: behind), and how far estimates differ in it."""
 
     value: float
     error: float
 
-    def is_clear(self, metric: Metric) -> bool:
-        """Whether it is above its error, and of a percentage above one point."""
-        return self.value > max(self.error, NEAR if metric.percent else 0.0)
 
+def anticipated(estimate: Estimate) -> float:
+    """The score that is shown: the expected one; never above the held-out score.
 
-def anticipated(estimate: Estimate, learned: Coefficients = LEARNED) -> float:
-    """The score that is acted on: the expected one; never above the held-out score.
-
-    A refused estimate is not to be quoted, but models still have to be compared, by the same weighted mean.
+    A refused estimate is not to be quoted, but models still have to be put in order, by the same mean.
     """
     value = estimate.expected
     if value is None and estimate.by:
-        value = combine(estimate.by, estimate.held_out, learned).value
+        value = averaged({"held-out": estimate.held_out, **estimate.by}, LEARNED.weights)
     return believed(estimate.held_out, [] if value is None else [value], METRICS[estimate.metric])
 
 
-def gain_over(one: Evidence, other: Evidence, metric: Metric, learned: Coefficients = LEARNED) -> Gain:
-    """How far ``one`` is expected to be ahead of ``other`` on the target, with the error of that.
+def gain_over(one: Evidence, other: Evidence, metric: Metric) -> Gain:
+    """How far ``one`` is expected to be ahead of ``other`` on the target.
 
-    Every estimate says by how much; the weighted standard deviation of what they say is the error. What all estimates
-    get wrong for both models alike is not in it.
+    The median of what each estimate says, and their standard deviation. What all estimates get wrong for both models
+    alike is in neither.
 
     Args:
         one, other: estimates of both are of the same graphs.
         metric: of the estimates.
-        learned: the weights of the estimates.
     """
-    weights = np.array(list(learned.weights.values()))
-    said = np.array([metric.sign * (_mean(one, name, metric) - _mean(other, name, metric)) for name in learned.weights])
-    middle = np.average(said, weights=weights)
-    error = float(np.sqrt(np.average((said - middle) ** 2, weights=weights)))
-    return Gain(metric.sign * (one.expected - other.expected), error)
+    said = [metric.sign * (_mean(one, name, metric) - _mean(other, name, metric)) for name in ASKED]
+    return Gain(median(said), float(np.std(said)))
 
 
 def choose(evidence: Mapping[str, Evidence], metric: str, preferred: str | None = None) -> str:
@@ -102,13 +97,10 @@ def choose(evidence: Mapping[str, Evidence], metric: str, preferred: str | None 
         preferred: what validation prefers; None for the best validation score.
     """
     about = METRICS[metric]
-    near = NEAR if about.percent else 0.0
     first = preferred or max(evidence, key=lambda name: about.sign * evidence[name].val)
-    usual = evidence[first]
-    ahead = {name: one for name, one in evidence.items() if gain_over(one, usual, about).is_clear(about)}
-    best = max((about.sign * one.expected for one in ahead.values()), default=0.0)
-    close = [name for name, one in ahead.items() if best - about.sign * one.expected <= near]
-    return max(close, key=lambda name: about.sign * evidence[name].val, default=first)
+    gain = {name: gain_over(one, evidence[first], about).value for name, one in evidence.items()}
+    best = max(gain, key=lambda name: gain[name])
+    return best if gain[best] > (AHEAD if about.percent else 0.0) else first
 
 
 def _mean(one: Evidence, name: str, metric: Metric) -> float:

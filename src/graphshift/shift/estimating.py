@@ -31,6 +31,7 @@ from graphshift.estimators.estimating import (
     forms_of,
     some_of,
     too_few,
+    untold_shares,
     within,
 )
 from graphshift.estimators.held_out import HeldOut, Signals
@@ -92,11 +93,13 @@ def estimate_score(
             own = some_of(at_counted(signals, target.counted.cpu()))
             plain = combined(held, own, model.prior_, metric)
             if not too_few(held):
-                by = plain.by | known.estimates(target, own)
+                more, untold = known.estimates(target, own)
+                by = plain.by | more
                 if others:
                     by["agreement"] = plain.held_out + float(np.mean([one[target.name] for one in others]))
-                plain = replace(plain, by=within(by, metric), copies=known.copies)
-                plain = concluded(plain, metric)
+                untold = min(untold, untold_shares(held, own, model.prior_))
+                plain = replace(plain, by=within(by, metric), copies=known.copies, untold=untold)
+                plain = concluded(plain, metric, nodes=max(target.counted.numel(), own.p.shape[0]))
             found[target.name] = plain
     return next(iter(found.values())) if isinstance(graphs, Environment | Data) else found
 
@@ -139,15 +142,19 @@ class _Known:
         """How many there are for each target."""
         return sum(len(one) + 3 for one in self.shifted)
 
-    def estimates(self, target: Environment, shown: Signals) -> dict[str, float]:
-        """By name and what was moved, the mean over labelled graphs by their nodes; and ``explored``."""
+    def estimates(self, target: Environment, shown: Signals) -> tuple[dict[str, float], float]:
+        """By name and what was moved, the mean over labelled graphs by their nodes; and ``explored``.
+
+        Then by how much class shares seem to have moved from the copies where that cannot be told.
+        """
         every: list[tuple[int, dict[str, float]]] = []
+        untold = [0.0]
         plain = within(forms_of(self.held, shown, self.model.prior_, self.metric)[0], self.metric)
         base = weighted_score(
             self.held.signals.p.numpy(), self.held.labels.numpy(), np.ones(len(self.held.labels)), self.metric
         )
         for e, reference, own, copies in zip(self.labelled, self.references, self.own, self.shifted, strict=True):
-            found, aimed = {}, []
+            found, aimed, there = {}, [], self.held
             for move, copy in matched_copies(e, reference, target, self.seed).items():
                 try:
                     (signals,) = self.model.signals([copy], adapt=self.adapt).values()
@@ -161,10 +168,11 @@ class _Known:
                 found |= {f"{name}-{move}": value for name, value in forms.items()}
                 by = within(forms_of(self.held, there.signals, self.model.prior_, self.metric)[0], self.metric)
                 aimed.append(Copy(move, by, score))
+            untold.append(untold_shares(there, shown, self.model.prior_))  # from the last, which is moved in all
             found["explored"] = explored([*copies, *aimed], plain)
             every.append((len(reference.rows), within(found, self.metric)))
         names = dict.fromkeys(name for _, found in every for name in found)
-        return {name: _weighted(name, every) for name in names}
+        return {name: _weighted(name, every) for name in names}, max(untold)
 
 
 def _weighted(name: str, every: Sequence[tuple[int, Mapping[str, float]]]) -> float:

@@ -11,11 +11,11 @@ import pytest
 from graphshift.lab.choosing import running
 from graphshift.lab.choosing.running import Case
 from graphshift.lab.choosing.tables import best_of, choosing_tables, chosen_by, losses
-from graphshift.shift.combining import LEARNED
+from graphshift.shift.choosing import ASKED
 
 
 def seen(validation: float, expected: float, test: float) -> dict[str, Any]:
-    by = dict.fromkeys(LEARNED.weights, expected)
+    by = dict.fromkeys(ASKED, expected)
     one = {"held_out": validation, "by": by}
     return {"validation": validation, "estimates": {"T1": one}, "tests": {"T1": test, "T2": test + 0.02}}
 

@@ -29,8 +29,8 @@ def test_a_ledger_is_continued_and_shown(tmp_path: Path, monkeypatch: pytest.Mon
         running.shown_estimate(ledger)
 
 
-def made(seed: int = 0, worth: str = "doc-both") -> list[dict[str, Any]]:
-    """Three datasets on which one estimate is nearly right, and others know nothing."""
+def made(seed: int = 0) -> list[dict[str, Any]]:
+    """Three datasets on which one estimate is nearly right, and the other knows nothing."""
     random, records = np.random.default_rng(seed), []
     for dataset in ("a", "b", "c"):
         for arm in range(3):
@@ -38,17 +38,28 @@ def made(seed: int = 0, worth: str = "doc-both") -> list[dict[str, Any]]:
             for i in range(8):
                 truth = random.uniform(0.4, 0.9)
                 by = {name: random.uniform(0.3, 1.0) for name in CANDIDATES if name != "held-out"}
-                by[worth] = truth + random.normal() * 0.01
-                tests.append({"test": f"T{i}", "truth": truth, "by": by, "reach": 1.0})
+                by["doc-prior-both"] = truth + random.normal() * 0.01
+                about = {"test": f"T{i}", "nodes": 500, "truth": truth, "untold": 0.0}
+                tests.append(about | {"by": by, "reach": 1.0})
             record = {"case": dataset, "dataset": dataset, "arm": str(arm), "metric": "accuracy", "held_out": 0.8}
             records.append({**record, "tests": tests})
     return records
 
 
-def test_the_estimate_that_is_right_gets_the_weight() -> None:
+def test_the_expected_error_grows_with_what_the_estimates_contradict_each_other() -> None:
+    """They are apart by twice the error, for one of the two is right: the spread of the two is the error."""
     found = learn(running.pairs_of(made()))
-    assert found.weights["doc-both"] > 0.8
-    assert sum(found.weights.values()) == pytest.approx(1, abs=0.01)
+    assert found.error[1] == pytest.approx(1, abs=0.15)
+    assert found.quantile < 2
+
+
+def test_pairs_whose_class_shares_cannot_be_told_are_refused_and_teach_nothing() -> None:
+    records = made()
+    before = learn(running.pairs_of(records))
+    lost = {"test": "lost", "nodes": 500, "truth": 0.0, "untold": 0.5, "reach": 1.0}
+    records[0]["tests"].append(lost | {"by": dict.fromkeys(CANDIDATES, 1.0)})
+    assert learn(running.pairs_of(records)) == before
+    assert [refused for pair, _, refused in answers(records) if pair["test"] == "lost"] == [True]
 
 
 def test_nine_of_ten_lie_inside_the_interval() -> None:
@@ -72,8 +83,8 @@ def test_tables_and_figure(tmp_path: Path) -> None:
     shown, single, weights = estimate_tables(records)
     assert [row[0] for row in shown.rows] == ["a", "b", "c", "median"]
     tests = {name: [t for r in records if r["dataset"] == name for t in r["tests"]] for name in "abc"}
-    errors = [100 * np.mean([abs(t["by"]["doc-both"] - t["truth"]) for t in own]) for own in tests.values()]
-    row = next(row for row in single.rows if row[0] == "doc-both")
+    errors = [100 * np.mean([abs(t["by"]["doc-prior-both"] - t["truth"]) for t in own]) for own in tests.values()]
+    row = next(row for row in single.rows if row[0] == "doc-prior-both")
     assert row[1:] == [f"{error:.1f}" for error in errors]
     assert weights.columns == ["", "a", "b", "c"]
     assert all(path.stat().st_size for path in draw_estimate(records, tmp_path))

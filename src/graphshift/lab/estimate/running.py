@@ -84,7 +84,8 @@ def _measured(case: Case, folder: Path, data_dir: Path | None) -> Iterator[Recor
         for e in data.tests:
             one = found[e.name]
             by = {name: round(value, 5) for name, value in one.by.items()}
-            tests.append({"test": e.name, "truth": round(truth[e.name], 5), "by": by, "reach": round(one.reach, 4)})
+            about = {"test": e.name, "nodes": e.counted.numel(), "truth": round(truth[e.name], 5)}
+            tests.append(about | {"by": by, "reach": round(one.reach, 4), "untold": round(one.untold, 4)})
         held = round(next(iter(found.values())).held_out, 5)
         yield {
             "case": case.name, "dataset": case.dataset, "arm": arm, "metric": model.task_.metric, "held_out": held,

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
+from graphshift.data.metrics import METRICS
 from graphshift.lab.estimate.learning import left_out
 from graphshift.lab.estimate.running import pairs_of
 from graphshift.report.study_tables import StudyTable
-from graphshift.shift.combining import Coefficients, Combined, combine
+from graphshift.shift.combining import Coefficients, Combined, combine, lost
 
 Pair = Mapping[str, Any]
 
@@ -25,14 +26,15 @@ def answers(records: Sequence[Mapping[str, Any]]) -> list[tuple[Pair, Combined, 
     found = []
     for pair in pairs:
         own: Coefficients = learned[pair["dataset"]]
-        one = combine(pair["by"], pair["held_out"], own)
-        found.append((pair, one, one.error > own.limit))
+        metric = METRICS[pair["metric"]]
+        one = combine(pair["by"], pair["held_out"], own, metric, pair["nodes"])
+        found.append((pair, one, one.error > own.limit or lost(pair["untold"], metric)))
     return found
 
 
 def estimate_tables(records: Sequence[Mapping[str, Any]]) -> list[StudyTable]:
     """The answer by dataset, and every estimate alone."""
-    return [_answers(records), _singles(records), _weights(records)]
+    return [_answers(records), _singles(records), _learned(records)]
 
 
 def _answers(records: Sequence[Mapping[str, Any]]) -> StudyTable:
@@ -61,8 +63,8 @@ def _answers(records: Sequence[Mapping[str, Any]]) -> StudyTable:
         "rank correlation", "of validation",
     ]  # fmt: skip
     note = (
-        f"{_WHAT} Of pairs that were not refused; rank correlations of all. Weights and intervals were "
-        "learned on the other datasets. Intervals are for 90 %."
+        f"{_WHAT} Of pairs that were not refused; rank correlations of all. Expected errors and intervals "
+        "were learned on the other datasets. Intervals are for 90 %."
     )
     return StudyTable("expected and true score, each dataset left out", columns, rows, note)
 
@@ -82,10 +84,9 @@ def _singles(records: Sequence[Mapping[str, Any]]) -> StudyTable:
     return StudyTable("every estimate alone", ["estimate", *datasets], rows, f"{_WHAT} Nothing is refused.")
 
 
-def _weights(records: Sequence[Mapping[str, Any]]) -> StudyTable:
+def _learned(records: Sequence[Mapping[str, Any]]) -> StudyTable:
     learned = left_out(pairs_of(records))
-    names = list(dict.fromkeys(name for one in learned.values() for name in one.weights))
-    rows = [[name, *(f"{one.weights.get(name, 0):.2f}" for one in learned.values())] for name in names]
+    rows = []
     for i, name in enumerate(
         ("expected error: constant", "per point of spread", "per point of distance to validation")
     ):
