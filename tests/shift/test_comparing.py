@@ -161,6 +161,17 @@ def test_without_labels_of_the_target_classes_are_predicted() -> None:
     assert same.to_json() == found.to_json()
 
 
+def test_errors_of_predicted_classes_are_taken_out_of_what_edges_join() -> None:
+    data = gs.load("planted-structure", nodes=800)
+    source, target = data.val[0], data.tests[-1]
+    truth = compare_graphs(source, target)["edges"].details["homophily"]
+    found = compare_graphs(source, target.replace(y=None))["edges"]
+    predicted, corrected = found.details["homophily"][1], found.details["homophily_without_errors"]
+    assert abs(corrected - truth[1]) < 0.1 < 0.3 < abs(predicted - truth[1])
+    assert abs(found.details["error_in_source"]) < 0.05
+    assert f"about {100 * corrected:.0f} % in the target, {100 * truth[0]:.0f} % in the source" in found.says
+
+
 def test_values_instead_of_classes() -> None:
     source, target = made_pair("labels", 0.0, 3, nodes=500)
     graphs = []

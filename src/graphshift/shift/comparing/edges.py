@@ -19,6 +19,7 @@ from graphshift.shift.comparing.halving import Halves, inflation
 from graphshift.shift.comparing.parts import Array, drawn_parts, exchange_test, interval, t_values
 from graphshift.shift.comparing.sides import Pair, Side
 from graphshift.shift.comparing.surroundings import Around, similarity_block
+from graphshift.shift.reference import reference_of
 
 _MEASURE = "share of edges that join other classes than the source's would"
 _MOST_PAIRS = 64  # of classes that are tested one by one; with more classes only each with itself
@@ -62,12 +63,17 @@ def edges_block(pair: Pair, halves: Halves) -> Block:
         f"{100 * same[0]:.0f} % of edges join nodes of one class in the source, {100 * same[1]:.0f} % in the target"
         f"{how}; {100 * same[2]:.0f} % would if edges said what they say in the source."
     )
+    if pair.predicted:
+        said, more = _without_errors(pair)
+        says += said
     caveats = (
         ("classes are predicted: a wrong prediction also makes edges look as if they joined others",)
         if pair.predicted
         else ()
     )
     details = {"classes": list(pair.class_names), "predicted": pair.predicted, "homophily": list(same)}
+    if pair.predicted:
+        details |= more
     details |= {
         "source": (shares[0] / shares[0].sum(axis=1, keepdims=True)).tolist(),
         "target": (shares[1] / shares[1].sum(axis=1, keepdims=True)).tolist(),
@@ -84,6 +90,24 @@ def edges_block(pair: Pair, halves: Halves) -> Block:
         details=details,
         caveats=caveats,
     )
+
+
+def _without_errors(pair: Pair) -> tuple[str, dict[str, float]]:
+    """The share of edges between nodes of one class when the errors of predictions are taken out; what that is off by.
+
+    How far it is off is seen in the source, where the truth is known.
+    """
+    reference = reference_of(pair.source.environment)
+    found = reference.pairs_of(pair.target.environment, pair.source.environment)
+    if found is None or reference.solved is None or reference.known is None:
+        return "", {}
+    here, error = float(np.trace(found)), float(np.trace(reference.solved) - np.trace(reference.known))
+    says = (
+        f" With the errors of predictions taken out it is about {100 * here:.0f} % in the target, "
+        f"{100 * np.trace(reference.known):.0f} % in the source (there, found without labels, it is "
+        f"{100 * abs(error):.0f} points off)."
+    )
+    return says, {"homophily_without_errors": here, "error_in_source": error}
 
 
 def _pairs_of_classes(pair: Pair) -> Array:

@@ -80,8 +80,8 @@ def similarity_block(
     shares = [float(overall(once, side)[0]) for side in (~parts.target, parts.target)]
     low, high = interval(overall(times, parts.target) - overall(times, ~parts.target))
     says = (
-        f"Neighbours share {100 * shares[0]:.0f} % of a node's difference from the mean {what} in the source and "
-        f"{100 * shares[1]:.0f} % in the target."
+        f"Neighbours share {100 * shares[0]:z.0f} % of a node's difference from the mean {what} in the source and "
+        f"{100 * shares[1]:z.0f} % in the target."
     )
     details: dict[str, Any] = {"source": shares[0], "target": shares[1], "directions": product.shape[1]}
     details["slopes"] = {"source": slopes[0].tolist(), "target": slopes[1].tolist()}
