@@ -27,7 +27,7 @@ def watch_page(title: str, found: Sequence[Snapshot]) -> str:
     blocks: list[Block] = []
     if can_draw():
         blocks.append(Figure(svg_of(timeline(found)), "Above: expected scores. Below: p values of what has moved."))
-    blocks += [Table(table, best=alarms, words=True), Text(table.note)]
+    blocks.append(Table(table, best=alarms, words=True))
     means = Section("What a status means", [Facts(STATUSES)])
     return page(f"Watching {title}", [Section("Snapshots", blocks), means], lead=[Text(verdict(found), lead=True)])
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from graphshift.data.metrics import METRICS
-from graphshift.shift.combining import Coefficients, combine, drawn, lost, stated
+from graphshift.shift.combining import Coefficients, combine, lost, stated
 
 Array = NDArray[np.float64]
 Pairs = Sequence[Mapping[str, Any]]
@@ -31,12 +31,11 @@ def learn(pairs: Pairs) -> Coefficients:
     pairs = [one for one in pairs if not lost(one["untold"], METRICS[one["metric"]])]
     found = [combine(one["by"], one["held_out"], _EVEN, METRICS[one["metric"]], one["nodes"]) for one in pairs]
     errors = np.array([abs(one.value - pair["truth"]) for one, pair in zip(found, pairs, strict=True)])
-    chance = [drawn(o.value, METRICS[p["metric"]], p["nodes"]) for o, p in zip(found, pairs, strict=True)]
     facts = np.array([stated({"held-out": p["held_out"], **p["by"]}, p["held_out"], _EVEN.weights) for p in pairs])
     share = _shares(pairs)
     slopes = _least(facts, errors, share)
     slopes[0] = max(slopes[0], _LEAST)
-    ratio = np.sqrt(np.maximum(errors**2 - np.square(chance), 0.0)) / (facts @ slopes)
+    ratio = errors / (facts @ slopes)
     order = np.argsort(ratio)
     mass = np.cumsum(share[order]) / share.sum()
     quantile = float(ratio[order][min(int(np.searchsorted(mass, _COVERED)), len(order) - 1)])
