@@ -170,6 +170,15 @@ def test_the_one_column_of_dates_is_the_time_if_nothing_is_called_so(tmp_path: P
     assert described(tmp_path, named, edges)[0]["time"] == "year"
 
 
+def test_an_id_that_is_there_twice_is_named(tmp_path: Path) -> None:
+    nodes, edges = world({"sea": 60, "lake": 40})
+    twice = pd.concat([nodes, nodes.iloc[[3]]]).drop(columns="size")
+    with pytest.raises(GraphshiftError, match=r"add one\. Column 'code' comes closest: 'n3' is in 2 rows\.$"):
+        described(tmp_path, twice, edges)
+    with pytest.raises(GraphshiftError, match=r"add one\.$"):
+        described(tmp_path, twice.assign(code="x"), edges)
+
+
 def test_edges_to_unknown_nodes_are_noticed(tmp_path: Path) -> None:
     nodes, edges = world({"sea": 60, "lake": 60, "river": 60})
     edges.loc[[0, 7], "b"] = "nobody"

@@ -43,6 +43,7 @@ _SPLITS = {
     "tests": ("test", "tests", "testing"),
     "unlabelled": ("target", "predict", "unlabelled", "unlabeled"),
 }
+_NEARLY = 0.5  # so many of a column's values are distinct before it is said to be nearly one of ids
 _MOST = 50  # more distinct values than this are no environments
 _INSIDE = 0.99  # so many edges must join equal values of a column before it is taken for the environments unasked
 _CHANCE = 0.9  # and fewer than so many would by chance
@@ -299,9 +300,21 @@ def _identity(nodes: Table, edges: Table, source: str, target: str, graph: str |
     if best is None:
         raise GraphshiftError(
             f"{nodes.where}: no column has a value of its own in every row{' of a graph' if graph else ''}, so none "
-            "can be the nodes' ids; add one."
+            f"can be the nodes' ids; add one.{_nearly(nodes) if graph is None else ''}"
         )
     return best
+
+
+def _nearly(nodes: Table) -> str:
+    """The column that would be the ids if each of its values was there once, in words; empty if there is none."""
+    distinct = {name: int(nodes.frame[name].nunique()) for name in nodes.frame.columns}
+    name = max(distinct, key=distinct.__getitem__)
+    column = nodes.frame[name]
+    again = column[column.duplicated() & column.notna()]
+    if again.empty or distinct[name] < _NEARLY * len(column):
+        return ""
+    value = again.iloc[0]
+    return f" Column {name!r} comes closest: {plain_text(value)!r} is in {int((column == value).sum())} rows."
 
 
 def _uncrossed(nodes: Table, pairs: NDArray[np.int64], columns: list[str], named: str | None) -> str | None:
