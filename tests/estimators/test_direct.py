@@ -25,7 +25,11 @@ from graphshift.training.run import Run
 from graphshift.training.selection import SELECTIONS
 from reference import random_data
 
-SMALL: dict[str, dict[str, Any]] = {"forest": {"trees": 8}, "boosting": {"rounds": 4}}
+SMALL: dict[str, dict[str, Any]] = {
+    "forest": {"trees": 8},
+    "boosting": {"rounds": 4},
+    "smooth-ridge": {"target": "tests"},
+}
 DIRECT = [name for name, one in METHODS.items() if issubclass(one, DirectEstimator)]
 TABULAR = ["boosting", "forest", "logistic"]
 
@@ -49,8 +53,8 @@ def model_of(method: str, **settings: Any) -> Any:
     return METHODS[method](**SMALL.get(method, {}), **settings)
 
 
-def test_there_are_six() -> None:
-    expected = ["boosting", "correct-smooth", "forest", "label-propagation", "logistic", "majority"]
+def test_there_are_seven() -> None:
+    expected = ["boosting", "correct-smooth", "forest", "label-propagation", "logistic", "majority", "smooth-ridge"]
     assert expected == DIRECT
     assert [METHODS[name].label for name in DIRECT] == [
         "Boosted trees",
@@ -59,6 +63,7 @@ def test_there_are_six() -> None:
         "Label propagation",
         "Logistic regression",
         "Largest class",
+        "Smooth ridge",
     ]
 
 
@@ -106,7 +111,7 @@ def test_columns_of_edges_are_kept(columns: str, method: str, data: gs.ShiftData
 
 
 @pytest.mark.parametrize("kind", ["binary", "regression"])
-@pytest.mark.parametrize("method", [name for name in DIRECT if name != "correct-smooth"])
+@pytest.mark.parametrize("method", [name for name in DIRECT if name not in ("correct-smooth", "smooth-ridge")])
 def test_other_tasks_are_learned(method: str, kind: str, data: gs.ShiftDataset, tmp_path: Path) -> None:
     def changed(environment: gs.Environment) -> gs.Environment:
         one = environment.data
@@ -144,7 +149,7 @@ def test_a_class_that_training_does_not_have(method: str, data: gs.ShiftDataset)
 
 @pytest.mark.parametrize("method", DIRECT)
 def test_every_rule_scores_the_one_model(method: str, data: gs.ShiftDataset) -> None:
-    uses_edges = method in ("label-propagation", "correct-smooth")
+    uses_edges = method in ("label-propagation", "correct-smooth", "smooth-ridge")
     shared = [name for name, rule in SELECTIONS.items() if rule.shares_training and name != "val"]
     if uses_edges:
         with pytest.warns(GraphshiftWarning, match="it has no score by this rule"):

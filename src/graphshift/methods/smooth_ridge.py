@@ -126,8 +126,9 @@ class SmoothRidgeModel(DirectModel):
     uses_edges = True
 
     def __init__(self, steps: int, centre: Array, scale: Array, basis: Array, weight: Array, offset: Array) -> None:
-        self.steps, self.centre, self.scale, self.basis = steps, centre, scale, basis
-        self.weight, self.offset = np.ascontiguousarray(weight), offset
+        self.steps, self.centre, self.scale, self.offset = steps, centre, scale, offset
+        # One order in memory, fitted or loaded: the product's last bit depends on it.
+        self.basis, self.weight = np.ascontiguousarray(basis), np.ascontiguousarray(weight)
 
     def predict(self, environment: Environment) -> Array:
         """Probabilities; the graph's own mean is taken off."""
