@@ -102,7 +102,7 @@ def test_what_needs_no_gnn_is_tuned_as_often_as_erm(name: str) -> None:
     assert made.arms[0] == methods.arms[0]  # ERM
     arms = {arm.settings["method"]: arm for arm in made.arms[1:]}
     simple = {method for method, one in METHODS.items() if not one.uses_backbone}
-    assert {*arms} == simple - {"blend"}
+    assert {*arms} == simple - {"blend", "smooth-ridge"}  # the latter is younger than the committed studies
     assert set(arms["forest"].space or ()) == {"columns", "min_samples_leaf", "max_features"}
     assert plan_of(EXPERIMENTS[name], "simple", Size.quick()).arms[1:] == made.arms[1:]  # no epochs to shorten
 
