@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from graphshift.cli.flags import flags
+from graphshift.cli.flags import flags as known_flags
 from graphshift.cli.options import fail
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 
@@ -51,7 +51,7 @@ def _elsewhere(error: Any) -> str:
     if not name or context is None:
         return ""
     has = {spelled for parameter in context.command.params for spelled in parameter.opts}
-    setting = next((one.name for one in flags().values() if one.spelled == name), None)
+    setting = next((one.name for one in known_flags().values() if one.spelled == name), None)
     if setting and "--set" in has:
         return f"; a setting of all arms is given as --set {setting}=VALUE."
     if "--option" in has:
