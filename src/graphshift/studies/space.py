@@ -1,6 +1,6 @@
 """The search space: which settings tuning may choose, and the arms that methods, backbones and explorers make."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphshift.core.errors import GraphshiftError
@@ -40,7 +40,6 @@ def crossed_arms(
     *,
     common: Mapping[str, Any] | None = None,
     space: Mapping[str, Mapping[str, Sequence[Any]]] | None = None,
-    called: Callable[[str], str] | None = None,
 ) -> list[Arm]:
     """Methods × backbones, and for EERM × explorers. A method without a choice of backbone is one arm.
 
@@ -50,9 +49,8 @@ def crossed_arms(
         explorers: by name; each is an arm of its own for ``"eerm"``.
         common: settings that all arms share; an arm that does not use one does without it.
         space: by method, from :func:`space_from_table`; None for the paper's.
-        called: what a method is called in the names of arms; None for its label, such as V-REx.
     """
-    common, called = common or {}, called or method_label
+    common = common or {}
     arms = []
     used: set[str] = set()
     free = [method for method in methods if METHODS[method].uses_backbone and METHODS[method].own_backbone is None]
@@ -67,7 +65,7 @@ def crossed_arms(
             searched = paper_space(settings)
             if space is not None:
                 searched = {n: v for n, v in space[method].items() if uses(n, method, explorer)}
-            name = f"{called(method)} {explorer}" if explorer else called(method)
+            name = f"{method_label(method)} {explorer}" if explorer else method_label(method)
             arms.append(Arm(f"{name}, {backbone}" if backbone else name, settings, searched))
     if unused := [name for name in common if name not in used]:
         raise GraphshiftError(f"{', '.join(unused)}: no arm uses it; leave it out.")

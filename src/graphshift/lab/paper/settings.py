@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,7 @@ from graphshift.datasets import DATASETS
 from graphshift.estimators.base import METHODS
 from graphshift.estimators.settings import has_setting
 from graphshift.lab.paper.experiments import Experiment
-from graphshift.studies import Arm, Plan, paper_space
-from graphshift.studies import space as spaces
+from graphshift.studies import Arm, Plan, crossed_arms, paper_space
 
 #: Every setting and what it stands for.
 SETTINGS: dict[str, str] = {
@@ -34,9 +32,6 @@ SETTINGS: dict[str, str] = {
     "graphs": "graphs with labels: every explorer that there is, and ERM; learning rate, readout and beta tuned alike",
     "kinds": "every explorer that there is, and ERM; all else equal, nothing tuned",
 }
-
-#: The arms of committed results have these names, by which their fits are found again.
-crossed_arms = partial(spaces.crossed_arms, called=str.upper)
 
 #: The paper's policy remembers every column. The default, 64 of each node, is an approximation.
 _EXACT = {"explorer_options": {"entries_per_node": None}}
