@@ -24,9 +24,27 @@ def test_a_ledger_is_continued_and_shown(tmp_path: Path, monkeypatch: pytest.Mon
     lines = ledger.read_text()
     assert running.run_estimate(tmp_path, None, quick=True) == first
     assert ledger.read_text() == lines
-    ledger.write_text("{")
+    ledger.write_text("{\n")
     with pytest.raises(GraphshiftError, match="cannot be read"):
         running.shown_estimate(ledger)
+
+
+def test_after_a_stop_only_the_missing_models_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = running.run_estimate(tmp_path, None, quick=True)
+    ledger = tmp_path / "results.jsonl"
+    first, second, _ = ledger.read_text().split("\n")
+    ledger.write_text(first + "\n" + second[:40])  # the second line was torn
+    asked = []
+    ask = running.estimate_score
+
+    def counted(model: Any, *args: Any, **how: Any) -> Any:
+        asked.append(model)
+        return ask(model, *args, **how)
+
+    monkeypatch.setattr(running, "estimate_score", counted)
+    assert running.run_estimate(tmp_path, None, quick=True) == whole
+    assert len(asked) == 1
+    assert running.shown_estimate(ledger) == whole
 
 
 def made(seed: int = 0) -> list[dict[str, Any]]:

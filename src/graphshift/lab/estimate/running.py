@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.core.errors import GraphshiftWarning
+from graphshift.core.storage import write_text
 from graphshift.data.dataset import ShiftDataset
 from graphshift.estimators.base import Estimator
 from graphshift.estimators.loading import load_model
 from graphshift.lab.estimate.cases import Case, cases
+from graphshift.lab.ledger import records_of
 from graphshift.lab.paper.reproducing import absent
 from graphshift.shift.estimating import estimate_score
 
@@ -46,36 +48,34 @@ def run_estimate(
     if force:
         ledger.unlink(missing_ok=True)
     known = {(r["case"], r["arm"]): r for r in shown_estimate(ledger)} if ledger.is_file() else {}
+    if ledger.is_file():  # without a last line that was torn
+        write_text(ledger, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in known.values()))
     found = []
     for done, case in enumerate(wanted(data_dir, quick=quick)):
         if report is not None:
             report({"epoch": done})
-        if any((case.name, arm) not in known for arm in case.arms):
+        missing = [arm for arm in case.arms if (case.name, arm) not in known]
+        if missing:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", GraphshiftWarning)
-                for record in _measured(case, folder / "models", data_dir):
-                    if (case.name, record["arm"]) not in known:
-                        known[case.name, record["arm"]] = record
-                        with open(ledger, "a", encoding="utf-8") as stream:
-                            stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+                for record in _measured(case, missing, folder / "models", data_dir):
+                    known[case.name, record["arm"]] = record
+                    with open(ledger, "a", encoding="utf-8") as stream:
+                        stream.write(json.dumps(record, ensure_ascii=False) + "\n")
         found += [known[case.name, arm] for arm in case.arms]
     return found
 
 
 def shown_estimate(ledger: Path) -> list[Record]:
     """The records of a ledger."""
-    try:
-        return [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError) as error:
-        raise GraphshiftError(
-            f"{ledger}: cannot be read ({error}); remove it and run `reproduce estimate` again."
-        ) from None
+    return records_of(ledger, "estimate")
 
 
-def _measured(case: Case, folder: Path, data_dir: Path | None) -> Iterator[Record]:
+def _measured(case: Case, missing: Sequence[str], folder: Path, data_dir: Path | None) -> Iterator[Record]:
     data = case.load(data_dir)
     models = {arm: _fitted(case, arm, data, folder / f"{case.name}, {arm}") for arm in case.arms}
-    for arm, model in models.items():
+    for arm in missing:
+        model = models[arm]
         others = [other for name, other in models.items() if name != arm]
         truth: dict[str, float] = {e.name: model.score(e) for e in data.tests}
         found = estimate_score(model, data.tests, data.val, committee=others)
