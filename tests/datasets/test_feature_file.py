@@ -45,6 +45,8 @@ def test_features_from_a_file_beside_the_table(tmp_path: Path, kind: str, shuffl
     kept = [i for i in range(40) if i not in (3, 5)]
     preparation = data.facts["preparation"]
     assert preparation.feature_names == ["member", *(f"x:{i}" for i in kept)]
+    said = "2 of 40 columns are constant in training and left out: 3, 5 (from 0)."
+    assert f"{tmp_path / options['feature_file']}: {said}" in data.facts["report"]
     for number, environment in enumerate(data.environments):
         rows = slice(30 * number, 30 * number + 30)
         np.testing.assert_allclose(dense(environment.x)[:, 1:].numpy(), x[rows][:, kept], rtol=1e-5)

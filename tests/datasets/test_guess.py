@@ -175,14 +175,15 @@ def test_an_id_that_is_there_twice_is_named(tmp_path: Path) -> None:
     twice = pd.concat([nodes, nodes.iloc[[3]]]).drop(columns="size")
     with pytest.raises(GraphshiftError, match=r"add one\. Column 'code' comes closest: 'n3' is in 2 rows\.$"):
         described(tmp_path, twice, edges)
-    with pytest.raises(GraphshiftError, match=r"add one\.$"):
+    with pytest.raises(GraphshiftError, match=r"add one\. The first table is that of nodes\.$"):
         described(tmp_path, twice.assign(code="x"), edges)
 
 
 def test_edges_to_unknown_nodes_are_noticed(tmp_path: Path) -> None:
     nodes, edges = world({"sea": 60, "lake": 60, "river": 60})
     edges.loc[[0, 7], "b"] = "nobody"
-    table, text = described(tmp_path, nodes, edges)
+    with pytest.warns(GraphshiftWarning, match=r"2 of 540 edges name nodes that .*n.csv does not have; they are left"):
+        table, text = described(tmp_path, nodes, edges)
     assert table["unknown_ids"] == "drop"
     assert "# 2 edges name nodes that the node table does not have" in text
     assert len(loaded(table, tmp_path).environments) == 3
@@ -244,3 +245,21 @@ def test_what_is_empty_in_whole_environments_is_the_label(tmp_path: Path) -> Non
     assert len(loaded(table, tmp_path).target) == 1
     nodes.loc[nodes["habitat"] == "river", "size"] = None  # two columns are empty somewhere: neither is clear
     assert "label" not in described(tmp_path, nodes, edges)[0]
+
+
+def test_edges_that_do_not_fit_at_all_are_refused(tmp_path: Path) -> None:
+    nodes, _ = world({"sea": 60, "lake": 40})
+    with pytest.raises(GraphshiftError, match=r"no edge fits. Column 'a' has 'x0' .* has ids such as 'n0', in column"):
+        described(tmp_path, nodes, pd.DataFrame({"a": ["x0", "x1"], "b": ["x1", "n3"]}))
+    with pytest.raises(GraphshiftError, match=r"n.csv is given twice"):
+        describe_tables(tmp_path / "n.csv", tmp_path / ".." / tmp_path.name / "n.csv")
+
+
+def test_ends_of_edges_are_the_columns_with_ids_of_nodes(tmp_path: Path) -> None:
+    nodes, edges = world({"sea": 60, "lake": 40})
+    edges = pd.DataFrame({"number": range(len(edges)), "one": edges["a"], "kind": "knows", "other": edges["b"]})
+    assert [described(tmp_path, nodes, edges)[0][end] for end in ("source", "target")] == ["one", "other"]
+    nodes["code"] = range(1000, 1000 + len(nodes))
+    for name in ("one", "other"):
+        edges[name] = edges[name].str[1:].astype(int) + 1000
+    assert [described(tmp_path, nodes, edges)[0][end] for end in ("source", "target")] == ["one", "other"]

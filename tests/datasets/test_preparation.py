@@ -105,7 +105,7 @@ def test_a_missing_word_is_a_level_of_its_own_only_if_training_has_one() -> None
 @pytest.mark.parametrize(
     ("values", "found"),
     [
-        ([2.0] * 4 + [3.0] * 4, "is always 2.0 in training"),
+        ([2.0] * 4 + [3.0] * 4, "is always 2 in training"),
         ([0.1] * 8, "is always 0.1"),  # the deviation of 0.1, 0.1, … is not exactly 0
         ([1e-200, 2e-200] * 4, "is always"),  # the deviation underflows
         ([np.nan] * 4 + [1.0] * 4, "is empty in training"),

@@ -109,4 +109,4 @@ def test_the_proposed_toml_says_what_it_could_not_find(tmp_path: Path) -> None:
     with pytest.raises(GraphshiftError, match="no column has a value of its own in every row"):
         describe_tables(tmp_path / "n.csv", tmp_path / "e.csv")
     with pytest.raises(GraphshiftError, match="fewer than two columns"):
-        describe_tables(tmp_path / "n.csv", tmp_path / "n.csv")
+        describe_tables(tmp_path / "e.csv", tmp_path / "n.csv")

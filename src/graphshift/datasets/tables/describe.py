@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from graphshift.core.errors import GraphshiftError
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.metrics import METRICS
 from graphshift.datasets.tables.files import Source, Table, is_number, plain_text, read_table, shown
 from graphshift.datasets.tables.guess import (
@@ -62,6 +63,7 @@ def describe_tables(
         label, environments, time: columns with these roles; None guesses.
         positive: the label of class 1; None guesses, if there are two labels.
     """
+    _check_two(nodes, edges)
     reading: dict[str, Any] = {"separator": separator, "encoding": encoding}
     start = read_table(nodes, "node", rows=_ROWS, **reading)
     edge_table = read_table(edges, "edge", **reading)
@@ -75,6 +77,13 @@ def describe_tables(
     node_table = start if len(start.frame) < _ROWS else read_table(nodes, "node", columns=wanted, **reading)
     roles, unknown = guess_roles(node_table, edge_table, asked, graph_table)
     items, of_items = (node_table, nodes) if graphs is None or graph_table is None else (graph_table, graphs)
+    if unknown:
+        warnings.warn(
+            f"{edge_table.where}: {unknown:,} of {len(edge_table.frame):,} edges name nodes that {node_table.where} "
+            "does not have; they are left out.",
+            GraphshiftWarning,
+            stacklevel=2,
+        )
     # Names stay as they are written: 007 is not 7.
     kept = [name for name in (roles.environments, roles.label) if name]
     if any(is_number(items.frame[name]) for name in kept):
@@ -126,6 +135,13 @@ def describe_tables(
         else '# unknown_ids = "drop"    # leave out edges to nodes that the node table does not have',
     ]
     return "\n".join(lines) + "\n"
+
+
+def _check_two(nodes: Source, edges: Source) -> None:
+    if isinstance(nodes, pd.DataFrame) or isinstance(edges, pd.DataFrame):
+        return
+    if Path(nodes).exists() and Path(edges).exists() and Path(nodes).samefile(edges):
+        raise GraphshiftError(f"{nodes} is given twice; expected a table of nodes and then another one of edges.")
 
 
 def _reading_lines(nodes: Table, edges: Table, asked: dict[str, Any]) -> list[str]:

@@ -45,6 +45,13 @@ class Matrix(BaseModel, extra="forbid", frozen=True):
         stem = Path(self.file).stem
         return [f"{stem}:{column}" for column in (range(self.width) if self.kept is None else self.kept)]
 
+    def remarks(self, path: Path) -> list[str]:
+        """Which columns are left out, in words."""
+        gone = [] if self.kept is None else sorted({*range(self.width)} - {*self.kept})
+        first = ", ".join(map(str, gone[:3])) + (" …" if len(gone) > 3 else "")
+        what = f"{len(gone):,} of {self.width:,} columns are constant in training and left out: {first} (from 0)."
+        return [f"{path}: {what}"] if gone else []
+
 
 def fit_matrix(path: Path, ids: Path | None, matrix: scipy.sparse.csc_array, rows: NDArray[np.bool_]) -> Matrix:
     """Learns from the training nodes, ``rows``, which columns vary."""

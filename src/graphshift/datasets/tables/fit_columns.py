@@ -198,6 +198,7 @@ def _left_out(fitted: Sequence[_Fitted], total: int) -> Iterator[str]:
     constant = [f for f in fitted if isinstance(f, Constant)]
     if len(constant) == 1:
         value = constant[0].value
+        value = int(value) if isinstance(value, float) and value.is_integer() else value
         found = "is empty" if value is None else f"is always {shown(value)}"
         yield f"left out column {constant[0].name!r}: it {found} in training, so it says nothing."
     elif constant:

@@ -97,6 +97,7 @@ def dataset_from_tables(
         path, id_path = Path(o.feature_file), None if o.feature_ids is None else Path(o.feature_ids)
         matrix = read_matrix(path, id_path, ids, node_table.where)
         fitted_matrix = fit_matrix(path, id_path, matrix, training)
+        column_remarks += fitted_matrix.remarks(path)
         columns, matrix = (*columns, fitted_matrix), matrix_part(fitted_matrix, matrix.tocsr()[kept].tocsc(), path)
     use_structure = _use_structure(o, columns, node_table, column_remarks)
     x, value_remarks = transform(columns, node_table, kept, matrix=matrix, sparse=trains)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,14 +10,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphshift.core.errors import GraphshiftError
-from graphshift.datasets.tables.files import Table, is_number, numbers_or_text, plain_text
+from graphshift.datasets.tables.files import Table, is_number, numbers_or_text, plain_text, shown
 from graphshift.datasets.tables.graph import matched
 from graphshift.datasets.tables.labels import MOST_CLASSES
 from graphshift.datasets.tables.small_graphs import in_graphs
 
 _GRAPHS = ("graph", "graph_id", "graphid", "molecule", "id")
 _IDS = ("id", "node", "node_id", "nodeid", "name", "key", "user", "user_id", "account", "uid")
-_ENDS = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("id1", "id2"), ("head", "tail"))
+_ENDS_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("u", "v"), ("id1", "id2"), ("head", "tail"))
 _WEIGHTS = ("weight", "w", "strength", "count")
 _LABELS: tuple[str, ...] = ("label", "labels", "y", "class", "target", "outcome", "category", "gender", "fraud")
 _LABELS += (
@@ -49,6 +49,7 @@ _INSIDE = 0.99  # so many edges must join equal values of a column before it is 
 _CHANCE = 0.9  # and fewer than so many would by chance
 _EDGES = 100_000  # are looked at
 _TRIED = 200  # columns
+_ENDS = 10_000  # values of a column of the edge table are looked up
 
 
 class Roles(NamedTuple):
@@ -76,7 +77,7 @@ def guess_roles(
         asked: the columns that the user has named: ``label``, ``environments``, ``time``, or None.
 
     Returns:
-        The roles, and how many edges have an end that is not among the nodes; 0 if all have, which is another mistake.
+        The roles, and how many edges have an end that is not among the nodes. It is an error if all have.
     """
     items = nodes if graphs is None else graphs
     for role in ("label", "environments", "time"):
@@ -87,7 +88,7 @@ def guess_roles(
     if asked.get("environments") is not None and asked.get("time") is not None:
         raise GraphshiftError("--environments and --time are both given; the nodes are split by one of them.")
     graph = None if graphs is None else _graph_column(nodes, graphs)
-    source, target = _ends(edges, graph)
+    source, target = _ends(edges, nodes, graph)
     own = graph if graph in edges.frame.columns else None  # ids mean something inside their graph alone
     identity = _identity(nodes, edges, source, target, own)
     if own is not None:
@@ -95,6 +96,12 @@ def guess_roles(
     ends = Table(edges.where, edges.frame[[source, target]].dropna())
     pairs = np.stack([matched(ends, pd.Index(nodes.frame[identity]), ends.frame[name]) for name in (source, target)])
     unknown = (pairs < 0).any(axis=0)
+    if unknown.size and unknown.all():
+        raise GraphshiftError(
+            f"{edges.where}: no edge fits. Column {source!r} has {_example(ends, source)} and {target!r} has "
+            f"{_example(ends, target)}; {nodes.where} has ids such as {_example(nodes, identity)}, in column "
+            f"{identity!r}. Are these the right tables, nodes first?"
+        )
     taken = (identity if graph is None else graph, *asked.values())
     items = nodes if graphs is None else graphs
     rest = [name for name in items.frame.columns if name not in taken]
@@ -113,7 +120,11 @@ def guess_roles(
     weights = [name for name in edges.frame.columns if name not in (source, target, graph)]
     weight = _named(edges, weights, _WEIGHTS, lambda column: is_number(column) and bool((column > 0).all()))
     roles = Roles(identity, source, target, weight, label, environments, None if environments else time, graph)
-    return roles, 0 if unknown.all() else int(unknown.sum())
+    return roles, int(unknown.sum())
+
+
+def _example(table: Table, name: str) -> str:
+    return shown(plain_text(table.frame[name].iloc[0]))
 
 
 def _unknown_elsewhere(nodes: Table, names: Sequence[str], environments: str | None) -> str | None:
@@ -270,20 +281,34 @@ def _graph_column(nodes: Table, graphs: Table) -> str:
     )
 
 
-def _ends(edges: Table, graph: str | None = None) -> tuple[str, str]:
+def _ends(edges: Table, nodes: Table, graph: str | None = None) -> tuple[str, str]:
+    """The columns that are called so; else the two with most values in a column of ``nodes`` without repetitions."""
     lower = {name.lower(): name for name in edges.frame.columns if name != graph}
-    for source, target in _ENDS:
+    for source, target in _ENDS_NAMES:
         if source in lower and target in lower:
             return lower[source], lower[target]
     if len(lower) < 2:
         raise GraphshiftError(f"{edges.where}: there are fewer than two columns; expected the two ends of the edges.")
-    first, second, *_ = lower.values()
+    step = max(1, len(edges.frame) // _ENDS)
+    some = {name: {plain_text(value) for value in edges.frame[name].dropna().iloc[::step]} for name in lower.values()}
+    ids = [column for _, column in nodes.frame.items() if column.is_unique]
+    found = {
+        name: max((int(_among(column, texts).sum()) / max(1, len(texts)) for column in ids), default=0.0)
+        for name, texts in some.items()
+    }
+    best = sorted(found, key=found.__getitem__, reverse=True)[:2]
+    first, second = (name for name in found if name in best)
     return first, second
+
+
+def _among(column: pd.Series, texts: Collection[str]) -> pd.Series:
+    """Which values of a column, as text, are among others."""
+    return column.isin([float(t) for t in texts if t.lstrip("-").isdigit()] if is_number(column) else list(texts))
 
 
 def _identity(nodes: Table, edges: Table, source: str, target: str, graph: str | None = None) -> str:
     """The column of distinct values, inside each ``graph`` if there is one, that has most of the edges' ends."""
-    ends = {plain_text(value) for name in (source, target) for value in edges.frame[name].iloc[:10_000].dropna()}
+    ends = {plain_text(value) for name in (source, target) for value in edges.frame[name].iloc[:_ENDS].dropna()}
     best, most = None, -1.0
     for name in nodes.frame.columns:
         column = nodes.frame[name]
@@ -293,14 +318,14 @@ def _identity(nodes: Table, edges: Table, source: str, target: str, graph: str |
             continue
         if is_number(column) and bool((column.iloc[:1000].astype(float) % 1 != 0).any()):
             continue  # fractions name nothing
-        inside = column.isin([float(e) for e in ends if e.lstrip("-").isdigit()] if is_number(column) else list(ends))
-        found = int(inside.sum()) + 0.5 * (name.lower() in _IDS)
+        found = int(_among(column, ends).sum()) + 0.5 * (name.lower() in _IDS)
         if found > most:
             best, most = name, found
     if best is None:
+        hint = _nearly(nodes) if graph is None else ""
         raise GraphshiftError(
             f"{nodes.where}: no column has a value of its own in every row{' of a graph' if graph else ''}, so none "
-            f"can be the nodes' ids; add one.{_nearly(nodes) if graph is None else ''}"
+            f"can be the nodes' ids; add one.{hint or ' The first table is that of nodes.'}"
         )
     return best
 
