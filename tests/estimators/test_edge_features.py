@@ -6,6 +6,7 @@ import json
 import tomllib
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -18,6 +19,7 @@ from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.environment import Environment
 from graphshift.datasets.export import export_tables
 from graphshift.datasets.tables.config import options_from_toml_table
+from graphshift.estimators import make_estimator
 from graphshift.explorers import Random
 
 
@@ -56,11 +58,43 @@ def test_gat_takes_them_and_other_backbones_say_that_they_do_not() -> None:
         assert gs.ERM("gcn", epochs=1, selection="last").fit(train).n_edge_features_ == 0
     with pytest.warns(GraphshiftWarning, match="which method majority does not use"):
         gs.Majority(selection="last").fit(train)
+    with pytest.warns(GraphshiftWarning, match="method forest does not use.*so do its columns 'neighbours'"):
+        gs.Forest(selection="last", trees=5).fit(train)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = gs.ERM("gat", epochs=60, selection="last").fit(train)
     assert model.n_edge_features_ == 2
     assert "layers.0.edges.weight" in model.arrays()
+
+
+@pytest.mark.parametrize("method", ["logistic", "forest", "boosting", "blend"])
+def test_models_without_a_gnn_take_their_means(tmp_path: Path, method: str) -> None:
+    train, test = marked(100), marked(seed=1)
+    settings: dict[str, Any] = {"method": method, "columns": "neighbours", "selection": "last"}
+    if method == "blend":
+        members = [{"method": "logistic", "columns": "neighbours"}, {"method": "majority"}]
+        settings = {"method": "blend", "members": members, "selection": "last"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = make_estimator(settings).fit(train)
+    assert model.n_edge_features_ == 2
+    assert model.score(test) > 0.9
+    model.save(tmp_path / "m")
+    again = gs.load_model(tmp_path / "m")
+    assert (again.predict_proba(test) == model.predict_proba(test)).all()
+    test.edge_attr = test.edge_attr[:, :1]
+    with pytest.raises(GraphshiftError, match=r"have 1 features .* trained with 2"):
+        again.predict(test)
+
+
+def test_a_model_of_neighbours_that_was_saved_before_goes_on_without_them(tmp_path: Path) -> None:
+    train = marked()
+    bare = train.clone()
+    del bare.edge_attr
+    model = gs.Logistic(columns="neighbours", selection="last").fit(bare)
+    model.save(tmp_path / "m")
+    again = gs.load_model(tmp_path / "m")
+    assert (again.predict_proba(train) == model.predict_proba(bare)).all()
 
 
 class Own(nn.Module):

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from graphshift.data.environment import Environment
 from graphshift.data.structure import structural_columns
 from graphshift.data.tasks import Task
-from graphshift.methods.columns import COLUMNS, adjacency_of, neighbour_means, pooled, table_of, width_of
+from graphshift.methods.columns import COLUMNS, adjacency_of, edge_means, neighbour_means, pooled, table_of, width_of
 from small import environments
 
 
@@ -69,3 +69,17 @@ def test_the_adjacency_matrix_receives(directed: Data) -> None:
     for source, target in environment.graph.edge_index.t().tolist():
         assert matrix[target, source] == 1
     assert matrix.sum() == environment.graph.num_edges
+
+
+def test_features_of_edges_are_averaged_over_those_that_a_node_receives() -> None:
+    ends = torch.tensor([[0, 1, 2, 0], [2, 2, 0, 1]])
+    attr, weight = torch.tensor([[1.0, 0.0], [5.0, 2.0], [7.0, 4.0], [9.0, 6.0]]), torch.tensor([1.0, 3.0, 1.0, 2.0])
+    data = Data(x=torch.ones(4, 1), edge_index=ends, edge_attr=attr, edge_weight=weight, y=torch.zeros(4).long())
+    environment = Environment("any", data, Task("multiclass", 3))
+    expected = [[7, 4], [9, 6], [(1 + 3 * 5) / 4, (0 + 3 * 2) / 4], [0, 0]]  # of nodes 0 to 3, by hand
+    np.testing.assert_allclose(edge_means(environment.graph), expected)
+    for kind, own in (("neighbours", 2), ("all", 2), ("plain", 0), ("structure", 0)):
+        table = table_of(environment, kind)
+        assert table.shape[1] == width_of(1, kind, 2) == width_of(1, kind) + own
+        assert table_of(environment, kind, edge_features=False).shape[1] == width_of(1, kind)
+    np.testing.assert_array_equal(table_of(environment, "neighbours")[:, 2:], edge_means(environment.graph))

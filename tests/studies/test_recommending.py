@@ -8,13 +8,15 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError
+from graphshift.data.environment import Environment
 from graphshift.estimators import make_estimator
 from graphshift.studies import recommending, resolved
 from graphshift.studies.budget import Size, Sizing
-from graphshift.studies.candidates import candidates, is_needed, shares_graph, unused_by_all_arms
+from graphshift.studies.candidates import EXPLORERS, candidates, is_needed, shares_graph, unused_by_all_arms
 from graphshift.studies.recommending import plan_of, recommend_on
 from graphshift.studies.resolved import resolve
 
@@ -75,6 +77,18 @@ def test_candidates_stand_in_the_order_of_their_simplicity(data: gs.ShiftDataset
     assert not any("columns" in (arm.space or {}) for arm in arms.values())
     assert arms["Random forest, neighbours"].settings == {"method": "forest", "columns": "neighbours"}
     assert [arm.name for arm in candidates(data, {"columns": "all"}) if "neighbours" in arm.name] == []
+
+
+def test_edges_with_features_bring_a_backbone_that_takes_them(data: gs.ShiftDataset) -> None:
+    def with_features(e: Environment) -> Environment:
+        graph = e.data.clone()
+        graph.edge_attr = torch.ones(graph.num_edges, 2)
+        return Environment(e.name, graph, e.task)
+
+    rich = gs.ShiftDataset("rich", *([with_features(e) for e in role] for role in (data.train, data.val, data.tests)))
+    names = [arm.name for arm in candidates(rich)]
+    assert [name for name in names if name not in NAMES] == ["ERM, gine", *(f"EERM {one}, gine" for one in EXPLORERS)]
+    assert "ERM, gine" not in [arm.name for arm in candidates(rich, {"backbone": "gat"})]  # it takes them itself
 
 
 def test_labels_are_spread_where_the_graph_is_shared(data: gs.ShiftDataset) -> None:

@@ -186,6 +186,7 @@ class Estimator(_Fitted, Predictor, HyperParameters):
         """
         result = self._learn(chosen, training, selection, asked)
         self.task_, self.n_features_in_ = training[0].task, training[0].num_features
+        self.n_edge_features_ = training[0].num_edge_features if chosen.takes_edge_features else 0
         self.target_ = [e.name for e in asked.target]
         self.settings_, self.best_epoch_, self.best_score_ = chosen.settings(), result.best.epoch, result.best.score
         self.history_, self.seconds_, self.also_ = result.history, result.seconds, result.also
@@ -255,10 +256,13 @@ class Estimator(_Fitted, Predictor, HyperParameters):
     def _edge_remarks(self, training: Sequence[Environment]) -> list[str]:
         if not training[0].num_edge_features or self.takes_edge_features:
             return []
-        own = self.settings().get("backbone")
+        settings = self.settings()
+        own = settings.get("backbone")
         who = f"method {self.method}" if own is None else f"backbone {own!r}"
         able = ", ".join(repr(name) for name, one in REGISTRIES["backbone"].items() if one.uses_edge_features)
-        return [f"edges have {training[0].num_edge_features} features, which {who} does not use; backbones {able} do"]
+        more = ", and so do its columns 'neighbours'" if "columns" in settings else ""
+        count = training[0].num_edge_features
+        return [f"edges have {count} features, which {who} does not use; backbones {able} do{more}"]
 
     @property
     def uses_edges(self) -> bool:

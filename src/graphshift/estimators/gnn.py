@@ -211,7 +211,6 @@ class GNNEstimator(_FittedGNN, Estimator):
             result = train(method, training, selection, identity=identity, **stopping, **how)
         backbone.load_state_dict(result.best.weights)
         self.backbone_ = backbone.eval()
-        self.n_edge_features_ = training[0].num_edge_features if backbone.uses_edge_features else 0
         return result
 
     def learn_and_keep(

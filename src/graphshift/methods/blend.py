@@ -227,7 +227,6 @@ class Blend(Estimator):
             for i, member in enumerate(members, start=1):
                 _fit_member(member, i, training, selection, asked, shown=shown)
             self.members_, self.task_, self.n_features_in_ = members, task, training[0].num_features
-            self.n_edge_features_ = max(member.n_edge_features_ for member in members)
             started = time.perf_counter()
             self.weights_ = self._weighed(asked.calibrating) if chosen.weights == "val" else None
             best = Choice(0, self._score(chosen.selection, selection), {})

@@ -146,7 +146,7 @@ class Boosting(TabularEstimator):
     def fitting_bytes(self, data: ShiftDataset) -> dict[str, float]:
         """The dense table in float64 and in bins, and gradients."""
         rows = sum(e.counted.numel() for e in data.train)
-        width = width_of(data.train[0].num_features, self.columns)
+        width = width_of(data.train[0].num_features, self.columns, data.train[0].num_edge_features)
         outputs = max(data.task.num_classes, 1)
         dense = min(_CELL * rows * width, MOST_BYTES) + 16 * rows * outputs
         return super().fitting_bytes(data) | {"model": float(dense)}

@@ -17,13 +17,16 @@ from graphshift.graph.sparse import Sparse
 #: What a row of the table may hold beside the features.
 COLUMNS = ("plain", "structure", "neighbours", "all")
 
+#: Of these, those that hold what a node's edges bring.
+OF_NEIGHBOURS = ("neighbours", "all")
+
 #: A dense array or a sparse matrix, ``[nodes, columns]``, float32.
 Table: TypeAlias = Any
 
 _structure: WeakKeyDictionary[Graph, NDArray[np.float32]] = WeakKeyDictionary()  # a fit asks for it several times
 
 
-def table_of(environment: Environment, kind: str) -> Table:
+def table_of(environment: Environment, kind: str, *, edge_features: bool = True) -> Table:
     """Every node's row: its features, and as ``kind`` says what its edges tell.
 
     Where graphs have labels, every graph's row: the mean of those of its nodes.
@@ -31,12 +34,14 @@ def table_of(environment: Environment, kind: str) -> Table:
     Args:
         environment: its sparse features stay sparse.
         kind: ``"plain"``: the features alone. ``"structure"``: and the columns of
-            :func:`~graphshift.data.structure.structural_columns`. ``"neighbours"``: and :func:`neighbour_means`.
-            ``"all"``: and both.
+            :func:`~graphshift.data.structure.structural_columns`. ``"neighbours"``: and :func:`neighbour_means`, and
+            where edges have features :func:`edge_means`. ``"all"``: and both.
+        edge_features: False leaves the features of edges out.
     """
     parts = [features_of(environment)]
-    if kind in ("neighbours", "all"):
+    if kind in OF_NEIGHBOURS:
         parts.append(neighbour_means(environment))
+        parts += [edge_means(environment.graph)] if edge_features and environment.num_edge_features else []
     if kind in ("structure", "all"):
         parts.append(_structure_of(environment.graph))
     if environment.graph.blocks is not None:
@@ -56,9 +61,9 @@ def _graph_means(table: Table, blocks: Blocks) -> Table:
     return (mean @ table).astype(np.float32)
 
 
-def width_of(features: int, kind: str) -> int:
-    """How many columns :func:`table_of` makes of so many features."""
-    own = features * (2 if kind in ("neighbours", "all") else 1)
+def width_of(features: int, kind: str, edge_features: int = 0) -> int:
+    """How many columns :func:`table_of` makes of so many features of nodes and of edges."""
+    own = 2 * features + edge_features if kind in OF_NEIGHBOURS else features
     return own + (len(STRUCTURAL_NAMES) if kind in ("structure", "all") else 0)
 
 
@@ -83,11 +88,26 @@ def adjacency_of(graph: Graph) -> scipy.sparse.csr_array:
 
 def neighbour_means(environment: Environment) -> Table:
     """D⁻¹ A X: the mean of the features that a node receives, by the edges' weights; zeros for one that has no edge."""
-    adjacency = adjacency_of(environment.graph)
+    means = _averaging(adjacency_of(environment.graph)) @ features_of(environment)
+    return means.astype(np.float32)
+
+
+def edge_means(graph: Graph) -> NDArray[np.float32]:
+    """The mean of the features of the edges that a node receives, by the edges' weights; zeros where there is none."""
+    assert graph.edge_attr is not None
+    mean = _averaging(adjacency_of(graph))
+    entries = np.arange(graph.num_edges)  # in place of the neighbour, the edge itself: its entry of the matrix
+    by_edge = scipy.sparse.csr_array((mean.data, entries, mean.indptr), shape=(graph.num_nodes, graph.num_edges))
+    means: NDArray[np.float32] = (by_edge @ graph.edge_attr.detach().cpu().numpy()).astype(np.float32)
+    return means
+
+
+def _averaging(adjacency: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """D⁻¹ A, its entries in the order of A's."""
     received = adjacency.sum(axis=1)
     inverse = np.divide(1.0, received, out=np.zeros_like(received), where=received > 0)
-    means = scipy.sparse.diags_array(inverse) @ adjacency @ features_of(environment)
-    return means.astype(np.float32)
+    shares = adjacency.data * np.repeat(inverse, np.diff(adjacency.indptr))  # a product of matrices may reorder entries
+    return scipy.sparse.csr_array((shares, adjacency.indices, adjacency.indptr), shape=adjacency.shape)
 
 
 def _structure_of(graph: Graph) -> NDArray[np.float32]:

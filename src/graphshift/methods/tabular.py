@@ -17,7 +17,7 @@ from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.estimators.direct import DirectEstimator, DirectModel
 from graphshift.graph.sparse import Sparse
-from graphshift.methods.columns import Table, pooled, table_of, width_of
+from graphshift.methods.columns import OF_NEIGHBOURS, Table, pooled, table_of, width_of
 
 Array = NDArray[Any]
 
@@ -30,6 +30,9 @@ class TabularModel(DirectModel):
         classes: those that training has, ``[present]``, in order; None in regression.
         count: how many classes the task has.
     """
+
+    #: Whether a row holds the means of edge features.
+    edge_features = False
 
     def __init__(self, columns: str, classes: Array | None, count: int) -> None:
         self.columns, self.classes, self.count = columns, classes, count
@@ -45,7 +48,7 @@ class TabularModel(DirectModel):
 
     def predict(self, environment: Environment) -> Array:
         """Of every node; a class that training does not have has probability zero."""
-        found = self.rows(table_of(environment, self.columns))
+        found = self.rows(table_of(environment, self.columns, edge_features=self.edge_features))
         if self.classes is None:
             return found
         whole = np.zeros((len(found), self.count))
@@ -63,14 +66,15 @@ class TabularEstimator(DirectEstimator):
 
     Args:
         columns: what a node's row holds: ``"plain"``, its features; ``"structure"``, and its place in the graph
-            (:mod:`graphshift.data.structure`); ``"neighbours"``, and the mean of its neighbours' features; ``"all"``.
+            (:mod:`graphshift.data.structure`); ``"neighbours"``, and the means of its neighbours' features and of its
+            edges'; ``"all"``.
         selection, seed: as in :class:`~graphshift.estimators.direct.DirectEstimator`.
     """
 
     columns: Literal["plain", "structure", "neighbours", "all"] = hparam(
         "plain",
         search=("plain", "structure", "neighbours", "all"),
-        help="columns to learn from: x; with its place in the graph, its neighbours' mean, or both",
+        help="columns to learn from: x; with its place in the graph, the means of its neighbours and edges, or both",
     )
 
     @abstractmethod
@@ -84,18 +88,27 @@ class TabularEstimator(DirectEstimator):
     def learn(self, training: Sequence[Environment]) -> DirectModel:
         """Pools the counted nodes of all training graphs."""
         table, labels = pooled(training, self.columns)
-        task = training[0].task
-        if not task.is_classification:
-            return self.learn_rows(table, labels, None, task)
-        classes, places = np.unique(labels, return_inverse=True)
-        return self.learn_rows(table, places, classes, task)
+        task, classes = training[0].task, None
+        if task.is_classification:
+            classes, labels = np.unique(labels, return_inverse=True)
+        model = self.learn_rows(table, labels, classes, task)
+        model.edge_features = self.takes_edge_features and training[0].num_edge_features > 0
+        return model
+
+    @property
+    def takes_edge_features(self) -> bool:
+        """Whether its columns hold them."""
+        return self.columns in OF_NEIGHBOURS
 
     def model_of(self, arrays: Mapping[str, Array], features: int, task: Task) -> DirectModel:
         """Checks the classes; the rest is the method's own."""
         classes = arrays["classes"] if task.is_classification else None
         if classes is not None and not _are_classes(classes, task.num_classes):
             raise ValueError(f"classes is not a rising list of classes from 0 to {task.num_classes - 1}")
-        return self.model_of_rows(arrays, width_of(features, self.columns), classes, task)
+        width = width_of(features, self.columns, self.n_edge_features_)
+        model = self.model_of_rows(arrays, width, classes, task)
+        model.edge_features = self.n_edge_features_ > 0
+        return model
 
     def fitting_bytes(self, data: ShiftDataset) -> dict[str, float]:
         """The pooled table, beside that of the graph that is looked at."""
@@ -106,12 +119,14 @@ class TabularEstimator(DirectEstimator):
 
     def _row_bytes(self, environment: Environment) -> float:
         """Of a row, on average: float32, and a 32-bit column for what is sparse."""
-        own, x = width_of(environment.num_features, self.columns), environment.x
+        own, x = width_of(environment.num_features, self.columns, environment.num_edge_features), environment.x
         if not isinstance(x, Sparse):
             return 4.0 * own
         nodes = max(environment.num_nodes, 1)
         held, degree = x.value.numel() / nodes, environment.graph.num_edges / nodes
-        beside = min(held * degree, environment.num_features) if self.columns in ("neighbours", "all") else 0.0
+        beside = 0.0
+        if self.columns in OF_NEIGHBOURS:
+            beside = min(held * degree, environment.num_features) + environment.num_edge_features
         return 8.0 * (held + beside + (8 if self.columns in ("structure", "all") else 0))
 
 

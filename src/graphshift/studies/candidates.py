@@ -32,8 +32,9 @@ def candidates(data: ShiftDataset, common: Mapping[str, Any] | None = None) -> l
     """All candidates, the simplest first.
 
     SAGE has separate weights for a node and for its neighbours, so it can learn to ignore them. If a model without
-    edges is ahead, edges are misleading. All arms share the settings of ``common``; a ``backbone`` there takes the
-    place of the dataset's own, with its options; options of an ``explorer`` go to the arms that have it.
+    edges is ahead, edges are misleading. GINE takes the features of edges, where there are any. All arms share the
+    settings of ``common``; a ``backbone`` there takes the place of the dataset's own, with its options; options of an
+    ``explorer`` go to the arms that have it.
     """
     shared = dict(common or {})
     explorer: dict[str, Any] = {name: shared.pop(name) for name in ("explorer", "explorer_options") if name in shared}
@@ -50,9 +51,10 @@ def candidates(data: ShiftDataset, common: Mapping[str, Any] | None = None) -> l
     if uses_edges(own):
         arms += _arms("erm", "mlp", [], shared)
     arms += _arms("erm", own, [], shared | options)
-    arms += _arms("erm", "sage", [], shared) if own != "sage" else []
+    further = [name for name in ("sage", *_of_edge_features(data, own)) if name != own]
+    arms += [arm for name in further for arm in _arms("erm", name, [], shared)]
     arms += _arms("eerm", own, useful, shared | options)
-    arms += _arms("eerm", "sage", list(EXPLORERS), shared) if own != "sage" else []
+    arms += [arm for name in further for arm in _arms("eerm", name, list(EXPLORERS), shared)]
     named = explorer.get("explorer", "reinforce")
     return [replace(a, settings={**a.settings, **explorer}) if a.settings.get("explorer") == named else a for a in arms]
 
@@ -61,6 +63,12 @@ def _arms(method: str, backbone: str | None, explorers: list[str], common: Mappi
     tried: list[str | None] = [*explorers] or [None]
     able = {name: value for name, value in common.items() if any(uses(name, method, e) for e in tried)}
     return crossed_arms([method], None if backbone is None else [backbone], explorers, common=able)
+
+
+def _of_edge_features(data: ShiftDataset, own: str) -> tuple[str, ...]:
+    """The backbone for edges that have features, where the data's own one cannot take them."""
+    able = not data.train[0].num_edge_features or BACKBONES.find(own).uses_edge_features
+    return () if able else ("gine",)
 
 
 def _without_columns(arm: Arm) -> Mapping[str, Sequence[Any]]:
