@@ -15,7 +15,7 @@ from typing import Any
 from attack import made
 from attack.child import Outcome, command, run
 
-_COST = ("seconds", "seconds_per_epoch", "peak_rss_mb", "estimated_mb")
+_COST = ("seconds", "seconds_per_epoch", "peak_rss_mb", "loading_mb", "estimated_mb")
 _AUDITED = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "open")
 
 

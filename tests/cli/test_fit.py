@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import graphshift as gs
+from graphshift.cli.fit import _memory
 from graphshift.core.hparams import hparams_of
 
 KEYS = {
@@ -27,6 +28,7 @@ KEYS = {
     "seconds_per_epoch",
     "peak_rss_mb",
     "estimated_mb",
+    "loading_mb",
     "low_memory",
     "version",
     "selection_score",
@@ -310,7 +312,11 @@ def test_settings_of_learning_mean_nothing_to_explorers_that_do_not(graphshift: 
 def test_the_estimate_stands_beside_the_peak(graphshift: Any, tmp_path: Path) -> None:
     result = json.loads(graphshift(*ERM, "--out", tmp_path / "a", "--json").out)
     assert result["estimated_mb"] > 50
-    assert "MB (estimated " in graphshift(*ERM, "--out", tmp_path / "b").out
+    assert result["peak_rss_mb"] >= result["loading_mb"] > 50
+    assert " (estimated " in graphshift(*ERM, "--out", tmp_path / "b").out
+    shown = {"peak_rss_mb": 1005.2, "estimated_mb": 597.4}
+    assert _memory(shown | {"loading_mb": 1005.2}) == "less than the 1005 MB of loading (estimated 597)"
+    assert _memory(shown | {"loading_mb": 580.0}) == _memory(shown) == "1005 MB (estimated 597)"
 
 
 def test_a_memory_limit_that_is_no_size_is_told(graphshift: Any, tmp_path: Path) -> None:

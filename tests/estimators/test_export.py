@@ -159,13 +159,14 @@ class Stubborn(nn.Module):
         return self.linear(x) if float(x.sum()) > 0 else self.linear(-x)
 
 
+@pytest.mark.filterwarnings("ignore:label-propagation. environment")
 def test_what_cannot_be_exported_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     training, val = environments(2)
     model = gs.ERM(epochs=2, hidden_channels=4).fit(training, val)
     with pytest.raises(GraphshiftError, match="Stubborn cannot be exported to onnx: "):
         export_model(gs.ERM(Stubborn(), epochs=1, selection="last").fit(training), tmp_path / "m", [training])
-    with pytest.raises(GraphshiftError, match="is not a GNN"):
-        export_model(gs.Majority(selection="last").fit(training), tmp_path / "m", [training])
+    with pytest.raises(GraphshiftError, match="Label propagation spreads the labels that a graph's nodes have"):
+        export_model(gs.LabelPropagation(selection="last").fit(training), tmp_path / "m", [training])
     with pytest.raises(GraphshiftError, match=r"format is 'onx'.*Did you mean 'onnx'"):
         export_model(model, tmp_path / "m", [training], format="onx")  # type: ignore[arg-type]
     with pytest.raises(GraphshiftError, match=r"wants a name that ends in \.pt2, as m\.pt2"):

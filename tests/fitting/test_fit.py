@@ -61,7 +61,7 @@ def test_a_folder_holds_everything(tmp_path: Path) -> None:
         "model/weights.safetensors",
     }
     assert json.loads((folder / "result.json").read_text()) == result
-    assert set(result) == KEYS | {"estimated_mb", "low_memory", "warnings"}
+    assert set(result) == KEYS | {"estimated_mb", "loading_mb", "low_memory", "warnings"}
     assert 50 < result["estimated_mb"] < 100_000
     assert result["low_memory"] is False
     assert (result["dataset"], result["method"], result["backbone"], result["seed"]) == ("planted", "erm", "gcn", 3)

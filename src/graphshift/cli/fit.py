@@ -185,7 +185,7 @@ def _show(result: dict[str, Any], folder: Path) -> None:
             (f"epoch {result['best_epoch']} by {chosen}" if pace is not None else chosen)
             + f"{result['seconds']:.1f} s"
             + (f" ({pace:.3f} s an epoch), " if pace is not None else ", ")
-            + f"{result['peak_rss_mb'] or 0:.0f} MB (estimated {result.get('estimated_mb') or 0:.0f})"
+            + _memory(result)
         )
     else:
         title, beside = f"{title} · ensemble of {result['ensemble']}", "a member alone, mean"
@@ -211,6 +211,13 @@ def _show(result: dict[str, Any], folder: Path) -> None:
     if members is None and SELECTIONS[result["selection"]].uses_tests:
         rule = result["selection"]
         print(f"selection {rule!r} chose the epoch on the tests: an upper bound, not a result to compare with.")
+
+
+def _memory(result: dict[str, Any]) -> str:
+    """The measured peak beside the estimate, which knows nothing of how tables are read."""
+    peak, loading = result["peak_rss_mb"] or 0, result.get("loading_mb")
+    measured = f"{peak:.0f} MB" if loading is None or loading < peak else f"less than the {peak:.0f} MB of loading"
+    return f"{measured} (estimated {result.get('estimated_mb') or 0:.0f})"
 
 
 def _outlook(found: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import torch
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.hparams import hparam
@@ -247,6 +247,10 @@ class Estimator(_Fitted, Predictor, HyperParameters):
     def edited(self, environment: Environment, share: float = 1.0) -> Environment | None:
         """The graph after the edits of edges that raise the model's risk most; itself if the model ignores edges."""
         return None if self.uses_edges else environment
+
+    @abstractmethod
+    def module(self) -> nn.Module:
+        """The fitted model from ``x`` and a graph to an output, in operations that exporters can follow."""
 
     @property
     def takes_edge_features(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.randomness import isolated
@@ -33,6 +33,8 @@ class DirectModel(ABC):
 
     #: Whether predictions depend on the edges.
     uses_edges: bool = False
+    #: Why there is no :meth:`module`, in words.
+    no_module: str = "has no form in operations that exporters know"
 
     @abstractmethod
     def predict(self, environment: Environment) -> Array:
@@ -41,6 +43,13 @@ class DirectModel(ABC):
     @abstractmethod
     def arrays(self) -> dict[str, Array]:
         """All that predictions need, by name."""
+
+    def module(self, task: Task) -> nn.Module:
+        """The model in operations that exporters know, from ``x`` and a graph to an output, float64.
+
+        NotImplementedError says why there is none.
+        """
+        raise NotImplementedError(self.no_module)
 
 
 class _Fitted:
@@ -87,6 +96,13 @@ class DirectEstimator(_Fitted, Estimator):
             self.model_ = self.model_of({name: one.numpy() for name, one in arrays.items()}, features, task)
         except KeyError as error:
             raise ValueError(f"array {error} is missing") from None
+
+    def module(self) -> nn.Module:
+        """The model's own, if it has one."""
+        try:
+            return self.model_.module(self.task_)
+        except NotImplementedError as error:
+            raise GraphshiftError(f"export: {self.label} {error}; `graphshift serve` serves it as it is.") from None
 
     @property
     def uses_edges(self) -> bool:

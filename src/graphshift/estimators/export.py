@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import io
 import logging
 import os
@@ -25,8 +24,8 @@ from graphshift.core.registry import expected_one_of
 from graphshift.core.storage import write_bytes, write_json
 from graphshift.data.environment import Environment, as_environments
 from graphshift.data.tasks import refuse_graph_level
+from graphshift.estimators.base import Estimator
 from graphshift.estimators.ensemble import Ensemble
-from graphshift.estimators.gnn import GNNEstimator
 from graphshift.estimators.predictor import Graphs, Predictor
 from graphshift.graph.edge_list import EdgeList
 from graphshift.graph.sparse import Sparse
@@ -58,13 +57,13 @@ class PlainModel(nn.Module):
     Probabilities are calibrated if the model is; values are in the user's unit if it was fitted on tables.
 
     Args:
-        model: a fitted GNN, or an ensemble of them.
+        model: a fitted estimator, or an ensemble.
     """
 
     def __init__(self, model: Predictor) -> None:
         super().__init__()
-        members = model.members if isinstance(model, Ensemble) else [model]
-        self.backbones = nn.ModuleList(_backbone_of(member) for member in members)
+        members = model.members if isinstance(model, Ensemble) else [cast(Estimator, model)]
+        self.members = nn.ModuleList(member.module() for member in members)
         self.task, self.confidence = model.task_, model.confidences_.get("")
         label = None if model.preparation_ is None or self.task.is_classification else model.preparation_.label
         self.scale, self.mean = (1.0, 0.0) if label is None else (label.scale, label.mean)
@@ -78,7 +77,7 @@ class PlainModel(nn.Module):
             edge_weight: ``[edges]``, float32; None for ones.
         """
         graph = EdgeList(edge_index, x.shape[0], edge_weight)
-        outputs = [backbone(x, graph) for backbone in self.backbones]
+        outputs = [member(x, graph) for member in self.members]
         output = outputs[0]
         if len(outputs) > 1:
             mean = torch.stack([self.task.probabilities(one) for one in outputs]).mean(dim=0)
@@ -104,7 +103,8 @@ def export_model(
     (:func:`graphshift.datasets.tables.preparation.read_preparation`).
 
     Args:
-        model: a fitted GNN, or an ensemble of them.
+        model: a fitted estimator, or an ensemble. Not those that spread labels of the graph, as label
+            propagation does, nor those with places in the graph as columns, nor models of edge features.
         path: the file to write; for torch its name ends in ``.pt2``.
         graphs: that the two are compared on, with weights on edges if the model is to take them. Labels are not used.
         format: ``"onnx"`` for ONNX Runtime, or ``"torch"`` for ``torch.export.load``.
@@ -164,20 +164,6 @@ def files_of(path: Path, model: Predictor) -> tuple[Path, ...]:
     return (path, *(path.with_name(path.name + ending) for ending in beside))
 
 
-def _backbone_of(model: Predictor) -> nn.Module:
-    if not isinstance(model, GNNEstimator):
-        name = getattr(model, "label", type(model).__name__)
-        raise GraphshiftError(
-            f"export: {name} is not a GNN and has no ONNX or torch form here; `graphshift serve` serves it as it is."
-        )
-    if model.n_edge_features_:
-        raise GraphshiftError(
-            f"export: the model uses {model.n_edge_features_} features of edges, which an exported one cannot take; "
-            "`graphshift serve` serves it as it is."
-        )
-    return copy.deepcopy(model.backbone_).cpu()
-
-
 def _half(environment: Environment) -> Environment:
     """The first half of the nodes: a graph of another size, since a file for one size alone would pass on one graph."""
     nodes = max(environment.num_nodes // 2, 1)
@@ -222,12 +208,12 @@ def _exported(plain: PlainModel, environment: Environment, format: Format) -> by
             return bytes(found.model_proto.SerializeToString())
         except Exception as error:  # exporters raise what they like
             why = " ".join(str(error).split())[:300]
-            backbones = ", ".join(sorted({_name_of(backbone) for backbone in plain.backbones}))
-            raise GraphshiftError(f"export: {backbones} cannot be exported to {format}: {why}") from error
+            members = ", ".join(sorted({_name_of(member) for member in plain.members}))
+            raise GraphshiftError(f"export: {members} cannot be exported to {format}: {why}") from error
 
 
-def _name_of(backbone: nn.Module) -> str:
-    return type(getattr(backbone, "module", backbone)).__name__
+def _name_of(member: nn.Module) -> str:
+    return type(getattr(member, "module", member)).__name__
 
 
 def _runner(content: bytes, format: Format) -> Any:

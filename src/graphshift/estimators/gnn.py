@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -173,6 +174,15 @@ class GNNEstimator(_FittedGNN, Estimator):
             return BACKBONES.find(self.backbone).uses_edge_features
         own = self.backbone
         return (own if isinstance(own, Backbone) else ModuleBackbone(own, 1)).uses_edge_features
+
+    def module(self) -> nn.Module:
+        """A copy of the backbone, on the CPU."""
+        if self.n_edge_features_:
+            raise GraphshiftError(
+                f"export: the model uses {self.n_edge_features_} features of edges, which an exported one cannot take; "
+                "`graphshift serve` serves it as it is."
+            )
+        return copy.deepcopy(self.backbone_).cpu()
 
     @property
     def uses_edges(self) -> bool:

@@ -152,6 +152,7 @@ def fit_in_folder(
     settings = make_estimator(request.given, data.defaults)
     target = _target(request, data, settings)
     give_back_freed()
+    loading = peak_rss_mb()
     own = team()
     if own.size > 1 and memory_limit is not None:
         raise GraphshiftError(f"memory limit: {own.size} workers take none; leave it out.")
@@ -197,7 +198,7 @@ def fit_in_folder(
         except BaseException:
             remove_unbegun(folder)
             raise
-        result = finish(settings, data, run, expected)
+        result = finish(settings, data, run, expected, loading)
         for logger in loggers:
             logger.scores({name: result[name] for name in ("val", "tests", "seconds")})
         return result
@@ -251,12 +252,17 @@ def _recorded_mode(folder: Path) -> bool | None:
     return found if isinstance(found, bool) else None
 
 
-def finish(model: Estimator, data: ShiftDataset, run: Run, expected: Estimate) -> dict[str, Any]:
-    """Writes the model and, last, the result: it marks a finished run."""
+def finish(
+    model: Estimator, data: ShiftDataset, run: Run, expected: Estimate, loading: float | None = None
+) -> dict[str, Any]:
+    """Writes the model and, last, the result: it marks a finished run.
+
+    ``loading`` is the peak before the fit, in MB.
+    """
     place = run.folder / "model"
     result = result_of(model, data)
     run.mend()
-    result |= {"estimated_mb": expected.megabytes, "low_memory": low_memory(model)}
+    result |= {"loading_mb": loading, "estimated_mb": expected.megabytes, "low_memory": low_memory(model)}
     result["warnings"] = warnings_about(result, data) + too_sure(result)
     explore(model, data.val)
     model.save(place, overwrite=True)

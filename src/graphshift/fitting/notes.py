@@ -41,6 +41,7 @@ class ResultNote(_Note):
     best_epoch: int | None = None
     selection_score: float | None = None
     peak_rss_mb: float | None = None
+    loading_mb: float | None = None
     estimated_mb: float | None = None
     ensemble: int | None = None
     members: list[_Member] | None = None

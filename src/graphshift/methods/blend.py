@@ -6,11 +6,12 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 from typing import Any, Literal, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.hparams import hparam, hparams_of
@@ -25,6 +26,7 @@ from graphshift.estimators.direct import AsMethod
 from graphshift.estimators.gnn import GNNEstimator
 from graphshift.estimators.predictor import Graphs
 from graphshift.methods.members import checked_members, completed_members
+from graphshift.methods.modules import BlendModule
 from graphshift.training.batches import full_batch
 from graphshift.training.callbacks import History, ProgressBar
 from graphshift.training.loop import Choice, Selection, TrainingResult
@@ -174,6 +176,12 @@ class Blend(Estimator):
     def trained_with(self, target: Sequence[Environment]) -> Sequence[Environment]:
         """What the members see."""
         return next((seen for member in self.new_members() if (seen := member.trained_with(target))), ())
+
+    def module(self) -> nn.Module:
+        """Those of the members, calibrated, and their mean."""
+        known = [member.confidences_.get("") for member in self.members_]
+        mean = partial(blended, task=self.task_, weights=self.weights_)
+        return BlendModule([member.module() for member in self.members_], known, self.task_, mean)
 
     @property
     def takes_edge_features(self) -> bool:

@@ -12,6 +12,7 @@ import torch
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
+from torch import nn
 
 from graphshift.core.errors import GraphshiftWarning
 from graphshift.core.hparams import hparam
@@ -19,6 +20,7 @@ from graphshift.data.dataset import ShiftDataset
 from graphshift.data.tasks import Task
 from graphshift.estimators.base import METHODS
 from graphshift.methods.columns import Table, width_of
+from graphshift.methods.modules import BoostedRows
 from graphshift.methods.tabular import Array, TabularEstimator, TabularModel, checked_shape, is_sparse, softmax
 from graphshift.methods.trees import Trees
 
@@ -62,6 +64,10 @@ class BoostedModel(TabularModel):
             second = expit(scores[:, 0])
             return np.stack([1 - second, second], axis=1)
         return softmax(scores)
+
+    def rows_module(self) -> nn.Module:
+        """All trees at once."""
+        return BoostedRows(self.trees, self.start, self.kept, classes=0 if self.classes is None else self.classes.size)
 
     def own_arrays(self) -> dict[str, Array]:
         """The trees, the start and the columns."""

@@ -53,6 +53,7 @@ class CorrectSmoothModel(DirectModel):
     """A model of rows, whose predictions the graph corrects and smooths."""
 
     uses_edges = True
+    no_module = "spreads the labels that a graph's nodes have, which an exported model does not take"
 
     def __init__(self, base: DirectModel, correction: float, smoothing: float) -> None:
         self.base, self.correction, self.smoothing = base, correction, smoothing

@@ -9,12 +9,14 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from torch import nn
 
 from graphshift.core.hparams import hparam
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.tasks import Task
 from graphshift.estimators.base import METHODS
 from graphshift.methods.columns import Table
+from graphshift.methods.modules import ForestRows
 from graphshift.methods.tabular import Array, TabularEstimator, TabularModel
 from graphshift.methods.trees import Trees
 
@@ -40,6 +42,10 @@ class ForestModel(TabularModel):
         """The mean over trees."""
         found = forest_mean(self.trees, table, 1 if self.classes is None else self.classes.size)
         return found[:, 0] if self.classes is None else found
+
+    def rows_module(self) -> nn.Module:
+        """All trees at once."""
+        return ForestRows(self.trees, classes=self.classes is not None)
 
     def own_arrays(self) -> dict[str, Array]:
         """The trees."""

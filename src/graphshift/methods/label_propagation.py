@@ -55,6 +55,7 @@ class PropagationModel(DirectModel):
     """The classes' shares in training, which stand where no label reaches; labels are the environment's."""
 
     uses_edges = True
+    no_module = "spreads the labels that a graph's nodes have, which an exported model does not take"
 
     def __init__(self, shares: Array, alpha: float, task: Task) -> None:
         self.shares, self.alpha, self.task = shares, alpha, task

@@ -11,12 +11,14 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from threadpoolctl import threadpool_limits
+from torch import nn
 
 from graphshift.core.errors import GraphshiftWarning
 from graphshift.core.hparams import hparam
 from graphshift.data.tasks import Task
 from graphshift.estimators.base import METHODS
 from graphshift.methods.columns import Table
+from graphshift.methods.modules import LinearRows
 from graphshift.methods.tabular import Array, TabularEstimator, TabularModel, checked_shape, is_sparse, softmax
 
 _STEPS = 1_000
@@ -41,6 +43,10 @@ class LinearModel(TabularModel):
         """softmax(X Wᵀ + b), or in regression X w + b."""
         scores = linear_scores(table, self.weight, self.offset)
         return scores[:, 0] if self.classes is None else softmax(scores)
+
+    def rows_module(self) -> nn.Module:
+        """The same."""
+        return LinearRows(self.weight, self.offset, classes=self.classes is not None)
 
     def own_arrays(self) -> dict[str, Array]:
         """Weight and offset."""

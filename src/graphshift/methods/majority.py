@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.estimators.base import METHODS
 from graphshift.estimators.direct import DirectEstimator, DirectModel
+from graphshift.methods.modules import SameForAll
 
 Array = NDArray[Any]
 
@@ -46,6 +49,11 @@ class MajorityModel(DirectModel):
         if not self.task.is_classification:
             return np.full(environment.num_items, self.shares[0])
         return np.tile(self.shares, (environment.num_items, 1))
+
+    def module(self, task: Task) -> nn.Module:
+        """The same."""
+        shares = torch.from_numpy(self.shares).unsqueeze(0)
+        return SameForAll(task.output_of(shares) if task.is_classification else shares)
 
     def arrays(self) -> dict[str, Array]:
         """The shares."""

@@ -124,6 +124,7 @@ class SmoothRidgeModel(DirectModel):
     """
 
     uses_edges = True
+    no_module = "takes off the mean of the nodes that count, and an exported model is not told which do"
 
     def __init__(self, steps: int, centre: Array, scale: Array, basis: Array, weight: Array, offset: Array) -> None:
         self.steps, self.centre, self.scale, self.offset = steps, centre, scale, offset

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
+from torch import nn
 
 from graphshift.core.hparams import hparam
 from graphshift.data.dataset import ShiftDataset
@@ -18,6 +19,7 @@ from graphshift.data.tasks import Task
 from graphshift.estimators.direct import DirectEstimator, DirectModel
 from graphshift.graph.sparse import Sparse
 from graphshift.methods.columns import OF_NEIGHBOURS, Table, pooled, table_of, width_of
+from graphshift.methods.modules import RowModule
 
 Array = NDArray[Any]
 
@@ -45,6 +47,20 @@ class TabularModel(DirectModel):
     @abstractmethod
     def own_arrays(self) -> dict[str, Array]:
         """Its arrays beside the classes."""
+
+    @abstractmethod
+    def rows_module(self) -> nn.Module:
+        """What :meth:`rows` does, from rows in float32 to probabilities or values in float64."""
+
+    def module(self, task: Task) -> nn.Module:
+        """With the mean of neighbours as a sum along edges; places in the graph are no such operations."""
+        if self.columns in ("structure", "all"):
+            raise NotImplementedError(
+                f"learned from columns {self.columns!r}: places in the graph, as core numbers, which no file computes"
+            )
+        if self.edge_features:
+            raise NotImplementedError("uses features of edges, which an exported model cannot take")
+        return RowModule(self.columns == "neighbours", self.rows_module(), self.classes, task)
 
     def predict(self, environment: Environment) -> Array:
         """Of every node; a class that training does not have has probability zero."""
