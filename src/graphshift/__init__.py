@@ -53,7 +53,7 @@ if TYPE_CHECKING:  # for editors; methods of one's own are found at run time
     from graphshift.report.study_api import compare, recommend
     from graphshift.shift.auditing.audit import audit
     from graphshift.shift.auditing.explaining import as_module
-    from graphshift.shift.calibrating import calibrate_to
+    from graphshift.shift.calibrating import Calibrator, calibrate_to
     from graphshift.shift.comparing.compare import compare_graphs
     from graphshift.shift.estimating import estimate_score
     from graphshift.shift.reliability import reliability
@@ -82,7 +82,7 @@ _HOMES = {
     "report.study_api": ("compare", "recommend"),
     "shift.auditing.audit": ("audit",),
     "shift.auditing.explaining": ("as_module",),
-    "shift.calibrating": ("calibrate_to",),
+    "shift.calibrating": ("Calibrator", "calibrate_to"),
     "shift.comparing.compare": ("compare_graphs",),
     "shift.estimating": ("estimate_score",),
     "shift.reliability": ("reliability",),

@@ -55,6 +55,37 @@ def test_mistakes_are_told_before_it_listens(graphshift: Any, model: Path, monke
     assert "pip install 'graphshift[serve]'" in graphshift("serve", model).err
 
 
+def test_the_service_has_the_validation_graphs_of_a_run(
+    graphshift: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from graphshift.serving import app
+
+    services: list[Any] = []
+
+    def taken(service: Any, **how: Any) -> Any:
+        services.append(service)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(app, "create_app", taken)
+    run = tmp_path / "run"
+    small = ("-o", "nodes=60", "-o", "environments=4")
+    fitted = graphshift("fit", "planted", *small, "--epochs", 2, "--out", run)
+    assert fitted.status == 0, fitted.err
+    assert graphshift("serve", run, "planted", *small, "--environment", "T1", "--port", 0).err == ""
+    assert graphshift("serve", run, "--port", 0, "--no-move-copies").err == ""
+    moved, plain = services
+    data = gs.load("planted", nodes=60, environments=4)
+    aimed = gs.calibrate_to(gs.load_model(run), data.tests[0], data.val)
+    assert moved.on_base.predict_or_abstain(data.tests[0]).right.tolist() == (
+        aimed.predict_or_abstain(data.tests[0]).right.tolist()
+    )
+    assert (plain.calibrator, plain.about()["copies"]) == (None, "in all directions")
+    told = graphshift("serve", run / "model", "--port", 0)
+    assert (told.status, "less safe" in told.err) == (0, True)
+    needed = graphshift("serve", run / "model", "--port", 0, "--move-copies")
+    assert (needed.status, "needs the validation graphs" in needed.err) == (2, True)
+
+
 def test_a_real_service_answers_and_ends_on_ctrl_c(model: Path) -> None:
     data = gs.load("planted", nodes=60, environments=4)
     environment = os.environ | {

@@ -55,6 +55,7 @@ def test_signs_are_those_of_loops() -> None:
     nearest = np.sort(apart, axis=1)[:, :5].mean(axis=1)
     np.testing.assert_allclose(found[:, -1].numpy(), np.log1p(nearest), rtol=1e-5)
     np.testing.assert_allclose(distances(hidden[rows], reference), nearest, rtol=1e-5)
+    assert bool(torch.isfinite(distances(1e30 * hidden, reference)).all())
 
 
 def drawn(n: int = 3000) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import graphshift as gs
 from graphshift.estimators.predictor import Predictor
 from graphshift.serving.limits import Limits
 from graphshift.serving.service import Service
@@ -37,10 +38,11 @@ def test_the_place_of_a_mistake_is_named(plain: tuple[Predictor, Any], node: dic
     assert re.match(said, answer.json()["detail"]), answer.json()
 
 
-def hostile(width: int) -> Iterator[tuple[str, bytes]]:
+def hostile(width: int, **asked_too: Any) -> Iterator[tuple[str, bytes]]:
     """Two hundred bodies and more that no honest client sends; what each is, and its bytes."""
     good = {"nodes": [{"id": "a", "x": [0.0] * width}, {"id": "b", "x": [1.0] * width}]}
     good["edges"] = [{"source": "a", "target": "b"}]
+    good |= asked_too
     text = json.dumps(good).encode()
     for i in range(0, len(text), max(len(text) // 40, 1)):
         yield f"cut at {i}", text[:i]
@@ -112,3 +114,21 @@ def test_two_hundred_hostile_requests(plain: tuple[Predictor, Any], tabular: tup
         ("GET", "/x"),
     ):
         assert rows.request(method, path).status_code in (404, 405)
+
+
+def test_hostile_requests_that_ask_for_promises() -> None:
+    """Copies are moved to what is sent, whatever it is."""
+    data = gs.load("planted", nodes=60)
+    model = gs.ERM(epochs=2, hidden_channels=4).fit(data)
+    model.explore(data.val)
+    graph = data.tests[0].unlabelled()
+    web = client(Service(model, graph, Limits(bytes=2_000_000), gs.Calibrator(model, data.val)))
+    asked, answered = {"abstain": 0.3, "coverage": 0.9}, 0
+    expected = web.post("/predict", json=body_of(graph) | asked).json()
+    for what, content in hostile(graph.num_features, **asked):
+        answer = web.post("/predict", content=content, headers={"content-type": "application/json"})
+        assert answer.status_code in (200, 413, 422), (what, answer.status_code, answer.text)
+        assert isinstance(answer.json()["detail" if answer.status_code != 200 else "notes"], str | list), what
+        answered += answer.status_code == 200
+    assert answered > 0  # what is harmless after all
+    assert web.post("/predict", json=body_of(graph) | asked).json() == expected

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from torch_geometric.data import Data
 
 import graphshift as gs
 from graphshift.core.errors import GraphshiftError
@@ -103,6 +105,13 @@ def test_changed_rows_of_tables(graphshift: Any, tabular: tuple[Predictor, Path]
     np.testing.assert_allclose(chances(answer), frame[["p(no)", "p(yes)"]], atol=1e-9)
     answer = client(Service(model)).post("/predict/changed", json=sent)
     assert (answer.status_code, "started without a graph" in answer.text) == (404, True)
+    only = {"nodes": [], "edges": [{"source": "n004", "target": "n005"}], "every_node": True}
+    answer = client(Service(model, base)).post("/predict/changed", json=only)
+    assert answer.status_code == 200, answer.text
+    nodes, edges = tables()
+    edges = pd.concat([edges, pd.DataFrame(only["edges"])], ignore_index=True).drop_duplicates()
+    frame = model.predict_frame(model.prepare(nodes.drop(columns=["fraud", "town"]), edges))
+    np.testing.assert_allclose(chances(answer), frame[["p(no)", "p(yes)"]], atol=1e-9)
 
 
 def test_other_models_are_served_too() -> None:
@@ -163,6 +172,77 @@ def test_sets_answers_and_the_shift_flag_are_the_models() -> None:
     few = client(Service(model)).post("/predict", json=asking | {"nodes": asking["nodes"][:3], "edges": []})
     assert few.status_code == 200, few.text
     assert few.json()["shift"]["moved"] is None
+
+
+def test_copies_are_moved_to_the_graph_of_a_request_and_once_to_that_of_the_service() -> None:
+    data = gs.load("planted-structure", nodes=300)
+    model = gs.ERM("sage", epochs=15).fit(data)
+    model.explore(data.val)
+    first, last = data.tests[0].unlabelled(), data.tests[-1].unlabelled()
+    calibrator = gs.Calibrator(model, data.val)
+    service = Service(model, first, calibrator=calibrator)
+    asking = {"coverage": 0.9, "abstain": 0.3}
+    answer = client(service).post("/predict", json=body_of(last) | asking)
+    assert answer.status_code == 200, answer.text
+    aimed, based = (gs.calibrate_to(model, graph, data.val) for graph in (last, first))
+    found, sets = aimed.predict_or_abstain(last, 0.3), aimed.predict_set(last, 0.9)
+    predictions = answer.json()["predictions"]
+    assert answer.json()["copies"] == "moved to this graph"
+    assert [one["set"] for one in predictions] == [np.flatnonzero(row).tolist() for row in sets.members]
+    assert [one["reason"] for one in predictions] == found.reasons.tolist()
+    assert sets.members.mean() > model.predict_set(last, 0.9).members.mean()  # it is not what it was before
+
+    few = body_of(first)["nodes"][:30]
+    answer = client(service).post("/predict/changed", json={"nodes": few, "every_node": True} | asking)
+    assert answer.json()["copies"] == "moved to the graph of the service"
+    found = based.predict_or_abstain(first, 0.3)
+    assert [one["reason"] for one in answer.json()["predictions"]] == found.reasons.tolist()
+    many = {"nodes": body_of(last)["nodes"][:31], "every_node": True}
+    assert client(service).post("/predict/changed", json=many | asking).json()["copies"] == "moved to this graph"
+    half = {"nodes": [], "edges": body_of(last)["edges"][: first.graph.num_edges // 2], "every_node": True}
+    assert client(service).post("/predict/changed", json=half | asking).json()["copies"] == "moved to this graph"
+    assert client(service).get("/model").json()["copies"] == "moved to the graph of the service"
+
+    plain = client(Service(model)).post("/predict", json=body_of(last) | asking).json()
+    assert plain["copies"] == "in all directions"
+    unpromised = client(service).post("/predict", json=body_of(last)).json()
+    assert "copies" not in unpromised
+    assert unpromised == client(Service(model)).post("/predict", json=body_of(last)).json()
+
+
+def test_the_features_of_a_request_are_moved_to_where_training_stored_sparse_ones() -> None:
+    random = np.random.default_rng(0)
+    graphs = []
+    for name, rate in (("train", 0.5), ("val", 0.5), ("test", 0.2)):
+        y = random.integers(0, 2, 200)
+        x = (random.random((200, 6)) < np.where(y[:, None] == np.arange(6) % 2, rate, rate / 4)).astype(np.float32)
+        edges = torch.from_numpy(random.integers(0, 200, (2, 400)))
+        graph = Data(x=torch.from_numpy(x).to_sparse(), edge_index=edges, y=torch.from_numpy(y))
+        graphs.append(gs.Environment(name, graph))
+    train, val, test = graphs
+    model = gs.ERM("mlp", epochs=20).fit(train, val)
+    model.explore(val)
+    aimed = gs.calibrate_to(model, test, val)
+    body = {"nodes": [{"id": i, "x": row} for i, row in enumerate(test.x.to_dense().tolist())]}
+    body["edges"] = [{"source": a, "target": b} for a, b in test.graph.edge_index.t().tolist()]
+    service = Service(model, calibrator=gs.Calibrator(model, val))
+    answer = client(service).post("/predict", json=body | {"abstain": 0.1}).json()
+    expected = aimed.predict_or_abstain(test, 0.1).right
+    assert [one["p_right"] for one in answer["predictions"]] == pytest.approx(expected.tolist())
+
+
+@pytest.mark.parametrize("size", [1e17, 1e20, 1e38])
+def test_a_graph_with_huge_features_is_answered_or_refused(size: float) -> None:
+    data = gs.load("planted", nodes=60)
+    model = gs.ERM(epochs=3).fit(data)
+    model.explore(data.val)
+    service, body = Service(model, calibrator=gs.Calibrator(model, data.val)), body_of(data.tests[0])
+    body["nodes"][0]["x"][0] = size
+    answer = client(service).post("/predict", json=body | {"abstain": 0.3, "coverage": 0.9})
+    if size < 1e18:
+        assert (answer.status_code, answer.json()["copies"]) == (200, "moved to this graph")
+    else:
+        assert (answer.status_code, "column 0 of `x` in environment 'request'" in answer.text) == (422, True)
 
 
 def test_intervals_are_served_in_the_users_unit(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from graphshift.estimators.answering import safe_limit
 from graphshift.estimators.doubt import signs_of
 from graphshift.estimators.held_out import score_parts
 from graphshift.estimators.sets import limits_by_class
+from graphshift.shift import calibrating
 from graphshift.shift.matching import matched_copies
 from graphshift.shift.reference import reference_of
 
@@ -120,6 +121,45 @@ def test_the_model_itself_stays_and_another_graph_takes_the_place(data: Any, mod
     assert unlooked.explored_ is None
 
 
+def test_a_calibrator_answers_each_graph_by_its_own_copies(data: Any, model: Any, aimed: Any) -> None:
+    careful = gs.Calibrator(model, data.val)
+    tests = [data.tests[0], data.tests[-1]]
+    sets, answers = careful.predict_set(tests, 0.9), careful.predict_or_abstain(tests, 0.35)
+    chances = careful.predict_proba(tests)
+    for test in tests:
+        own = gs.calibrate_to(model, test, data.val)
+        np.testing.assert_array_equal(sets[test.name].members, own.predict_set(test, 0.9).members)
+        np.testing.assert_array_equal(answers[test.name].right, own.predict_or_abstain(test, 0.35).right)
+        np.testing.assert_array_equal(chances[test.name], own.predict_proba(test, calibrated="target"))
+    assert answers["T8"].moved
+    assert not model.predict_or_abstain(tests[0]).moved
+    assert "gs.Calibrator" in model.predict_or_abstain(tests[0])._repr_html_()
+    assert "gs.Calibrator" not in answers["T8"]._repr_html_()
+    assert model.explored_.pools == {}
+
+
+def test_a_calibrator_remembers_graphs_by_what_is_in_them(
+    data: Any, model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    before = calibrating.matched_copies
+    monkeypatch.setattr(calibrating, "matched_copies", lambda *how: made.append(how[2].name) or before(*how))
+    careful = gs.Calibrator(model, data.val)
+    careful.to(data.tests[0])
+    assert careful.to(data.tests[0].replace(x=data.tests[0].x.clone(), y=None)) is careful.to(data.tests[0])
+    assert made == ["T1"]
+    other = data.tests[0].x.clone()
+    other[0, 0] += 1
+    careful.to(data.tests[0].replace(x=other))
+    assert made == ["T1", "T1"]
+    for test in data.tests[1:]:  # nine graphs by now, so the least recent one is forgotten
+        careful.to(test)
+    careful.to(data.tests[-1])
+    assert len(made) == 9
+    careful.to(data.tests[0])
+    assert made[9:] == ["T1"]
+
+
 def test_files(data: Any, aimed: Any, model: Any, tmp_path: Path) -> None:
     test = data.tests[-1]
     aimed.save(tmp_path / "aimed")
@@ -151,3 +191,5 @@ def test_mistakes(data: Any, model: Any) -> None:
     few = data.val[0].replace(mask=torch.arange(400) < 10)
     with pytest.raises(GraphshiftError, match="20 labelled nodes"):
         gs.calibrate_to(model, test, few)
+    with pytest.raises(GraphshiftError, match="has 1 features and the model was trained with"):
+        gs.calibrate_to(model, test.replace(x=test.x[:, :1]), data.val)

@@ -226,3 +226,11 @@ def test_bad_input_is_refused() -> None:
         compare_graphs(source, target, level=2)
     with pytest.raises(GraphshiftError, match="expected an Environment"):
         compare_graphs(source, 3)  # type: ignore[arg-type]
+
+
+def test_features_whose_squares_are_infinite_are_refused() -> None:
+    data = gs.load("planted", nodes=60)
+    x = data.tests[0].x.clone()
+    x[0, 3] = -1e20
+    with pytest.raises(GraphshiftError, match=r"column 3 of `x` in environment 'T1' reaches 1e\+20.*Scale"):
+        gs.compare_graphs(data.train[0], data.tests[0].replace(x=x))

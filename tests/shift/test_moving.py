@@ -109,3 +109,20 @@ def test_entries_of_columns_that_are_not_full_keep_their_values() -> None:
     )
     found = moved_features(one, other, np.random.default_rng(0)).x
     assert found.to_torch().to_dense().max(dim=0).values.tolist() == [1.0, 3.0]
+
+
+def test_how_the_features_of_the_target_are_stored_does_not_matter() -> None:
+    x = (np.random.default_rng(0).random((2, 300, 4)) < np.array([0.6, 0.3]).reshape(2, 1, 1)).astype(np.float32)
+    dense = [
+        gs.Environment(
+            name, Data(x=torch.from_numpy(one), edge_index=torch.empty(2, 0).long(), y=torch.arange(300) % 2)
+        )
+        for name, one in zip("ab", x, strict=True)
+    ]
+    sparse = [one.replace(x=Sparse.from_torch(one.x.to_sparse_csr())) for one in dense]  # type: ignore[union-attr]
+    for one, targets in ((dense[0], (dense[1], sparse[1])), (sparse[0], (sparse[1], dense[1]))):
+        found = [moved_features(one, target, np.random.default_rng(0)).x for target in targets]
+        ours, theirs = (each.to_dense() if isinstance(each, Sparse) else each for each in found)
+        assert torch.equal(ours, theirs)
+        own = one.x.to_dense() if isinstance(one.x, Sparse) else one.x
+        assert not torch.equal(ours, own)

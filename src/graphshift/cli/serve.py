@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from graphshift.cli.options import DataDir, load_dataset, pairs
-from graphshift.cli.use import Edges, Model, TableOptions, are_tables
+from graphshift.cli.use import Edges, Model, MoveCopies, TableOptions, are_tables, calibrator
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def serve(
     max_edges: Annotated[int, Option(metavar="N", help="of a request's graph", min=1)] = 1_000_000,
     timeout: Annotated[float, Option(metavar="S", help="seconds until a request is answered", min=0.01)] = 30.0,
     waiting: Annotated[int, Option(metavar="N", help="requests that may be under way or wait", min=1)] = 32,
+    move_copies: MoveCopies = None,
     option: TableOptions = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -62,7 +63,10 @@ def serve(
         sizes: dict[str, Any] = {"bytes": max_bytes, "nodes": max_nodes, "edges": max_edges}
         limits = Limits(**sizes, seconds=timeout, waiting=waiting)
         base = _base(loaded, graph, edges, environment, option, data_dir)
-        service = Service(loaded, base, limits)
+        moved = None
+        if move_copies or (move_copies is None and loaded.explored_ is not None):
+            moved = calibrator(loaded, model, data_dir, needed=bool(move_copies))
+        service = Service(loaded, base, limits, moved)
         hosts = ("127.0.0.1", "localhost", "[::1]") if host in _LOOPBACK else None
         app = create_app(service, token=token, hosts=hosts)
         if host not in _LOOPBACK and token is None:

@@ -11,12 +11,13 @@ from graphshift.cli.options import DataDir, Force, Json, load_dataset, pairs, re
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
 
     from graphshift.data.environment import Environment
     from graphshift.estimators import Predictor
+    from graphshift.shift.calibrating import Calibrator
 
 Adapt = Annotated[
     str | None,
@@ -56,8 +57,8 @@ MoveCopies = Annotated[
     bool | None,
     Option(
         "--move-copies/--no-move-copies",
-        help="what --coverage, --abstain and --calibrate-to-graph learn from: copies of the validation graphs that are "
-        "moved to each graph, or copies in all directions",
+        help="what sets, answers and probabilities that are calibrated to a graph learn from: copies of the validation "
+        "graphs that are moved to it, or copies in all directions",
         show_default="moved, if the run's dataset is there",
     ),
 ]
@@ -151,6 +152,7 @@ def predict(
     from graphshift.estimators.loading import load_model
     from graphshift.estimators.sets import HowSets
     from graphshift.fitting.predictions import node_table, prediction_table, write_table
+    from graphshift.shift.calibrating import moved_copies_help
 
     refuse_existing(out, force)
     if coverage is None and (set_score, smooth, weights) != ("aps", 0.0, "auto"):
@@ -162,16 +164,16 @@ def predict(
     calibrated = False if raw else "target" if target else None
     how: Any = {"adapt": adapt, "threshold": _threshold(threshold), "calibrated": calibrated, "sets": sets}
     how["abstain"] = abstain
-    promised = target or abstain is not None or (coverage is not None and weights in ("auto", "moved"))
-    if move_copies and not (promised or coverage is not None):
+    if move_copies and not (target or abstain is not None or coverage is not None):
         raise GraphshiftError(
             "--move-copies says how sets, answers and probabilities are calibrated: give --coverage, --abstain or "
             "--calibrate-to-graph too."
         )
-    able = promised and adapt is None and weights != "copies"
-    able = able and loaded.explored_ is not None and not loaded.task_.is_graph_level
-    if move_copies or (move_copies is None and able):
-        how["aim"] = _aimed(loaded, model, data_dir, needed=bool(move_copies))
+    weighted = None if coverage is None else weights
+    helps = moved_copies_help(loaded, adapt=adapt, calibrated=calibrated, abstain=abstain, weights=weighted)
+    if move_copies or (move_copies is None and helps):
+        found = calibrator(loaded, model, data_dir, needed=bool(move_copies))
+        how["aim"] = None if found is None else found.to
     if are_tables(dataset, edges):
         table = node_table(loaded, prepared_tables(loaded, dataset, edges, option, data_dir, graphs), **how)
     else:
@@ -197,22 +199,19 @@ def _answers(table: "pd.DataFrame", text: str) -> tuple[dict[str, Any], str]:
     return {"answered": count, "expected_error": error if count else None}, text
 
 
-def _aimed(
-    model: "Predictor", run: Path, data_dir: Path | None, *, needed: bool
-) -> "Callable[[Environment], Predictor] | None":
-    """The model calibrated to a graph, on copies of the validation graphs of its run.
+def calibrator(model: "Predictor", run: Path, data_dir: Path | None, *, needed: bool) -> "Calibrator[Predictor] | None":
+    """What calibrates the model to graphs, on copies of the validation graphs of its run.
 
     Where these cannot be had it is an error if they are needed, and else a note.
     """
-    from graphshift.shift.calibrating import calibrate_to
+    from graphshift.shift.calibrating import Calibrator
 
     try:
-        validation, why = validation_of(run, data_dir), ""
+        if validation := validation_of(run, data_dir):
+            return Calibrator(model, validation)
+        why = f"{run} is not the folder of a run that `graphshift fit` made with a validation graph."
     except GraphshiftError as error:
-        validation, why = [], str(error)
-    if validation:
-        return lambda environment: calibrate_to(model, environment, validation)
-    why = why or f"{run} is not the folder of a run that `graphshift fit` made with a validation graph."
+        why = str(error)
     if needed:
         raise GraphshiftError(f"--move-copies needs the validation graphs that the model was fitted with: {why}")
     print(

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 
 import torch
 
-from graphshift.core.errors import GraphshiftWarning
+from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.environment import Environment
 from graphshift.graph.sparse import Sparse
 
 _MOST = 5  # classes that are listed
 _LARGE = 1e6  # a feature beyond this makes training overflow long before it has learned
+_SQUARED = 1e18  # of one beyond this the square is infinite in 32 bits
 
 
 def label_remarks(
@@ -50,9 +51,15 @@ def _named(classes: Sequence[str]) -> str:
     return f"class {shown} has" if len(classes) == 1 else f"{len(classes)} classes ({shown}) have each"
 
 
-def too_large(environments: Sequence[Environment]) -> str:
+def check_squares(environments: Sequence[Environment]) -> None:
+    """Refuses features of which no deviation can be taken."""
+    if where := too_large(environments, _SQUARED):
+        raise GraphshiftError(f"{where}; nothing can be compared with that. Scale the columns as those of training.")
+
+
+def too_large(environments: Sequence[Environment], limit: float = _LARGE) -> str:
     """Which column of which environment has features so large that training overflows; empty if none has."""
-    worst, where = _LARGE, ""
+    worst, where = limit, ""
     for environment in environments:
         x = environment.x
         values = x.value if isinstance(x, Sparse) else x

@@ -45,6 +45,7 @@ class Answers:
         expected_error: the share of wrong answers to expect; None without an answer.
         share: of the nodes that count, how many are answered.
         refused: why no node is; empty if some may be.
+        moved: whether copies that were moved to the graph said it too, which is safer.
     """
 
     error: float
@@ -58,6 +59,7 @@ class Answers:
     expected_error: float | None
     share: float
     refused: str = ""
+    moved: bool = False
 
     def __repr__(self) -> str:
         return f"Answers({int(self.answered.sum())} of {len(self.answered)} nodes, error at most {self.error:g})"
@@ -68,6 +70,7 @@ class Answers:
         rows = [[str(reason) or "answered", int(count)] for reason, count in zip(reasons, counts, strict=True)]
         expected = "none" if self.expected_error is None else f"{100 * self.expected_error:.1f} %"
         note = f"Expected share of wrong answers: {expected}; allowed: {100 * self.error:g} %. {self.refused}".strip()
+        note += "" if self.moved else " No copies were moved to the graph; gs.Calibrator does so, which is safer."
         return html_table(
             f"Answers for {100 * self.share:.0f} % of the nodes that count", ["", "nodes"], rows, note=note
         )
@@ -175,7 +178,7 @@ def answers_of(
     own = found[counted]
     expected = float((1 - right[counted][own]).mean()) if own.any() else None
     shown = (predicted.numpy(), outlook.p.numpy(), right, reasons, energy.numpy(), distance.numpy())
-    return Answers(error, found, *shown, expected, float(own.mean()), refused)
+    return Answers(error, found, *shown, expected, float(own.mean()), refused, bool(explored.pools))
 
 
 def _seen(explored: Explored, pool: Tensor, outlook: Outlook) -> tuple[Array, NDArray[np.bool_], Array]:

@@ -36,6 +36,7 @@ SIGNS = {
 _NEAREST = 5
 _EDGE = 1e-6  # of probabilities, so that their logits are finite
 _FURTHEST_MARGIN = 20.0
+_FARTHEST = 1e9  # deviations of a hidden state, so that squared distances are finite
 _FURTHEST = 6.0  # deviations of a sign that are looked at
 _COLDEST, _HOTTEST = -4.0, 5.0  # of the logarithm of a temperature
 _RIDGE = 1e-2
@@ -80,7 +81,7 @@ def distances(hidden: Tensor, reference: Tensor) -> Tensor:
     """
     mean, spread = reference.mean(dim=0), reference.std(dim=0, unbiased=False).clamp(min=_EDGE)
     to, found = (reference - mean) / spread, []
-    for part in ((hidden - mean) / spread).split(256):
+    for part in ((hidden - mean) / spread).clamp(-_FARTHEST, _FARTHEST).split(256):
         nearest = torch.cdist(part, to).topk(min(_NEAREST, len(to)), dim=1, largest=False).values
         found.append(nearest.mean(dim=1).double())
     return torch.cat(found) if found else torch.zeros(0, dtype=torch.float64)

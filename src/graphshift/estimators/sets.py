@@ -188,8 +188,8 @@ def _sets_by_moved(environment: Environment, signals: Signals, explored: Explore
     pools = explored.pools
     if not pools:
         raise GraphshiftError(
-            "weights is 'moved', and no copies were moved to a graph: take the model that "
-            "gs.calibrate_to(model, graph, validation) gives, or `graphshift predict --move-copies`."
+            "weights is 'moved', and no copies were moved to a graph: ask gs.Calibrator(model, validation), or "
+            "`graphshift predict --move-copies`."
         )
     scores = mixed(score_parts(environment, signals, how.score, alike=False), how.smooth, 0.0).numpy()
     counted = environment.counted.cpu().numpy()

@@ -66,6 +66,7 @@ class Trust(ABC):
 
         It holds for nodes that are exchangeable with the held-out ones (:meth:`calibrate`), and under the assumption of
         the weights where there are some: see :data:`graphshift.estimators.sets.WEIGHTS`. Several graphs give a dict.
+        :class:`graphshift.Calibrator` moves copies to each graph, which has the best coverage.
 
         Args:
             graphs: labels are not needed, and never looked at.
@@ -91,6 +92,7 @@ class Trust(ABC):
 
         The probability of each prediction to be right is learned on shifted copies (:meth:`explore`), weighted to look
         like the graph. Nothing is answered where :meth:`estimate_score` refuses. Several graphs give a dict.
+        :class:`graphshift.Calibrator` also moves copies to the graph, which is safer.
 
         Args:
             graphs: labels are not needed, and never looked at.
@@ -140,9 +142,9 @@ class Trust(ABC):
             refuse_graph_level(self.task_, _COPIES)
             what = "classes" if self.task_.is_classification else "classes, and the model predicts values"
             raise GraphshiftError(
-                f"the model was not looked at on shifted copies, which this needs (for {what}): call "
-                "model.explore(graphs) with labelled graphs that it was not trained on, and save it; `graphshift fit` "
-                "does so with validation graphs of up to 50,000 nodes."
+                f"the model was not looked at on shifted copies, which this needs (for {what}): ask "
+                "gs.Calibrator(model, graphs) with labelled graphs that it was not trained on, or call "
+                "model.explore(graphs) and save it; `graphshift fit` explores validation graphs of up to 50,000 nodes."
             )
         return self.explored_
 

@@ -43,7 +43,7 @@ class Body(BaseModel, extra="forbid", allow_inf_nan=False):
     coverage: float | None = Field(
         default=None, description="add a set of classes, or an interval, that has the truth with this probability"
     )
-    weights: str = Field(default="auto", description="of coverage: what may have shifted, as 'copies' or 'none'")
+    weights: str = Field(default="auto", description="of coverage: what may have shifted, as 'moved' or 'none'")
     shift: bool = Field(default=False, description="say whether the graph is unlike those of validation")
 
     def how(self) -> dict[str, Any]:
@@ -108,7 +108,8 @@ class Rows:
                 raise GraphshiftError(f"nodes[{i}].{wrong}: a list; expected a cell of the table.")
         layout = self.layout
         edges = pd.DataFrame(body.edges) if body.edges else pd.DataFrame({layout.source: [], layout.target: []})
-        if layout.id not in (nodes := pd.DataFrame(body.nodes)).columns:
+        nodes = pd.DataFrame(body.nodes) if body.nodes else pd.DataFrame({layout.id: []})
+        if layout.id not in nodes.columns:
             raise GraphshiftError(f"nodes: there is no field {layout.id!r}, the id of a node.")
         return nodes, edges
 

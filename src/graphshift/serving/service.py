@@ -20,6 +20,12 @@ from graphshift.estimators.predictor import Predictor
 from graphshift.estimators.sets import PredictionSets
 from graphshift.serving.bodies import Body, Changes, Features, Rows
 from graphshift.serving.limits import Limits
+from graphshift.shift.calibrating import Calibrator, moved_copies_help
+
+_SAME = 0.1  # of the nodes and of the edges may change, and the graph counts as the one that the service holds
+
+#: What sets, answers and probabilities that are calibrated to a graph stand on, as an answer says it.
+COPIES = {"this": "moved to this graph", "base": "moved to the graph of the service", "none": "in all directions"}
 
 
 class Refused(Exception):
@@ -38,6 +44,7 @@ class Service:
         base: the graph that changes are applied to: tables of nodes and edges for a model that was fitted on tables,
             else an environment; None for no such path.
         limits: on the size of graphs.
+        calibrator: of the model; None if there are no validation graphs to move.
     """
 
     def __init__(
@@ -45,6 +52,7 @@ class Service:
         model: Predictor,
         base: tuple[pd.DataFrame, pd.DataFrame] | Environment | None = None,
         limits: Limits | None = None,
+        calibrator: Calibrator[Predictor] | None = None,
     ) -> None:
         refuse_graph_level(model.task_, "the HTTP service")
         self.model, self.limits = model, limits or Limits()
@@ -57,6 +65,9 @@ class Service:
             self.source = Rows(model, None if isinstance(base, Environment) else base)
         else:
             self.source = Features(model, base if isinstance(base, Environment) else None)
+        self.calibrator, self.on_base = calibrator, model
+        if calibrator is not None and base is not None:  # once, for all requests that change little
+            self.on_base = calibrator.to(self.source.changed(Changes(nodes=[]))[0])
 
     def about(self) -> dict[str, Any]:
         """What the model is and takes."""
@@ -73,7 +84,8 @@ class Service:
             found["features"] = model.n_features_in_
         base = {"nodes": self.source.size[0], "edges": self.source.size[1]} if self.source.base is not None else None
         limits = {name: getattr(self.limits, name) for name in ("bytes", "nodes", "edges", "seconds", "waiting")}
-        return found | {"graph": base, "limits": limits}
+        copies = COPIES["none" if self.calibrator is None else "this" if base is None else "base"]
+        return found | {"graph": base, "limits": limits, "copies": copies}
 
     def predict(self, content: bytes) -> bytes:
         """The predictions of a graph."""
@@ -112,22 +124,37 @@ class Service:
             raise GraphshiftError("nodes: is empty; expected at least one.")
 
     def _answer(self, graph: Callable[[], tuple[Environment, Sequence[bool] | None]], body: Body) -> bytes:
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", GraphshiftWarning)
             environment, wanted = graph()
-            records = _records(self.model.predict_frame(environment, **body.how()))
+            model, told = self._calibrated(environment, body)
+            records = _records(model.predict_frame(environment, **body.how()))
             if body.coverage is not None:
-                self._add_sets(records, environment, body)
-            moved = self._moved(environment) if body.shift else {}
+                self._add_sets(model, records, environment, body)
+            told |= self._moved(environment) if body.shift else {}
         records = records if wanted is None else [one for one, asked in zip(records, wanted, strict=True) if asked]
-        notes = [str(one.message) for one in told if issubclass(one.category, GraphshiftWarning)]
-        answer = {"predictions": records, "notes": notes, **moved}
+        notes = [str(one.message) for one in warned if issubclass(one.category, GraphshiftWarning)]
+        answer = {"predictions": records, "notes": notes, **told}
         return json.dumps(answer, ensure_ascii=False, allow_nan=False).encode()
 
-    def _add_sets(self, records: list[dict[str, Any]], environment: Environment, body: Body) -> None:
+    def _calibrated(self, environment: Environment, body: Body) -> tuple[Predictor, dict[str, Any]]:
+        """The model that answers, and which copies what it promises stands on, if it promises something."""
+        weights = None if body.coverage is None else body.weights
+        asked: dict[str, Any] = {"adapt": body.adapt, "calibrated": body.calibrated, "abstain": body.abstain}
+        if not moved_copies_help(self.model, **asked, weights=weights):
+            return self.model, {}
+        if self.calibrator is None:
+            return self.model, {"copies": COPIES["none"]}
+        nodes, edges = self.source.size
+        few = len(body.nodes) <= _SAME * nodes and len(body.edges) <= _SAME * edges
+        if isinstance(body, Changes) and few:
+            return self.on_base, {"copies": COPIES["base"]}
+        return self.calibrator.to(environment), {"copies": COPIES["this"]}
+
+    def _add_sets(self, model: Predictor, records: list[dict[str, Any]], environment: Environment, body: Body) -> None:
         """Adds ``set``, the names of classes, or ``interval`` in the user's unit."""
         assert body.coverage is not None
-        found = self.model.predict_set(environment, body.coverage, weights=body.weights, adapt=body.adapt)
+        found = model.predict_set(environment, body.coverage, weights=body.weights, adapt=body.adapt)
         assert isinstance(found, PredictionSets)  # of one graph
         if found.members is not None:
             names = [_plain(one) for one in self.model.classes_]

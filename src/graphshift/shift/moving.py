@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphshift.data.environment import Environment
+from graphshift.data.remarks import check_squares
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 
@@ -79,6 +80,14 @@ def _keys(ends: NDArray[np.int64], n: int, both: bool) -> NDArray[np.int64]:
     return np.unique(np.concatenate([keys, ends[1] * n + ends[0]]) if both else keys)
 
 
+def stored_as(environment: Environment, other: Environment) -> Environment:
+    """The environment with features stored as another one's: what comes over HTTP is dense, whatever training had."""
+    x, sparse = environment.x, isinstance(other.x, Sparse)
+    if isinstance(x, Sparse) == sparse:
+        return environment
+    return environment.replace(x=x.to_dense() if isinstance(x, Sparse) else Sparse.from_torch(x.to_sparse_csr()))
+
+
 def moved_features(environment: Environment, target: Environment, random: np.random.Generator) -> Environment:
     """The environment with the target's mean and deviation of every column.
 
@@ -87,9 +96,8 @@ def moved_features(environment: Environment, target: Environment, random: np.ran
     them than the target's; none are added, for nobody knows where. Columns that are full in both are not sparse, in
     whatever way they are stored.
     """
-    x, other = environment.x, target.x
-    if isinstance(x, Sparse) != isinstance(other, Sparse):
-        return environment
+    check_squares([environment, target])
+    x, other = environment.x, stored_as(target, environment).x
     here, there = environment.mask.cpu(), target.mask.cpu()
     rest = there if bool(there.all()) else ~there
     for rows, wanted in ((here, there), (~here, rest)):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from graphshift.data.environment import Environment
 from graphshift.shift.comparing.labels import learned_classifier
 from graphshift.shift.comparing.sides import Side
-from graphshift.shift.moving import class_pairs, moved_features
+from graphshift.shift.moving import class_pairs, moved_features, stored_as
 
 Array = NDArray[np.float64]
 
@@ -70,7 +70,8 @@ class Reference:
             return None
         assert self.solved is not None
         assert self.known is not None
-        side = Side(moved_features(target, own, np.random.default_rng(0)))  # the classifier knows features as they were
+        like = stored_as(target, own)  # the classifier knows features as they were there
+        side = Side(moved_features(like, own, np.random.default_rng(0)))
         said = _said(self.model, side.x, len(self.confusion))
         seen = said_pairs(side.matrix, said)
         if seen is None:

@@ -16,6 +16,7 @@ from graphshift.core.html import html_table
 from graphshift.core.progress import progress_bar
 from graphshift.data.environment import Environment
 from graphshift.data.pieces import standing_for
+from graphshift.data.remarks import check_squares
 from graphshift.data.tasks import Task, refuse_graph_level
 from graphshift.shift.comparing.advice import advice_for, verdict_of
 from graphshift.shift.comparing.block import Block
@@ -135,6 +136,7 @@ def compare_graphs(
     'edges'
     """
     first, second = _environments(source, target)
+    check_squares([first, second])
     columns = tuple(column_names or (f"column {i}" for i in range(first.num_features)))
     if len(columns) != first.num_features:
         raise GraphshiftError(f"compare_graphs: {len(columns)} column names for {first.num_features} columns.")
