@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -219,9 +219,12 @@ def _rewards(experiment: Experiment) -> _Made:
 
 
 def _kinds(experiment: Experiment) -> _Made:
-    """ERM, and EERM with every explorer, with the experiment's own settings."""
+    """ERM, and EERM with every explorer, with the experiment's own settings; ``reinforce`` keeps its whole policy."""
     common = {**experiment.common, **experiment.eerm}
     arms = crossed_arms(["erm", "eerm"], [experiment.backbone], _ALL_EXPLORERS, common=common)
+    arms = [
+        replace(a, settings={**a.settings, **_EXACT}) if a.settings.get("explorer") == "reinforce" else a for a in arms
+    ]
     return arms, {**experiment.options, **experiment.tuned_options}, 0
 
 
