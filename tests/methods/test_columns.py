@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import torch
 from torch_geometric.data import Data
 
+import graphshift as gs
 from graphshift.data.environment import Environment
 from graphshift.data.structure import structural_columns
 from graphshift.data.tasks import Task
@@ -35,7 +39,7 @@ def test_neighbours_means_are_those_of_a_loop(any_data: Data) -> None:
         np.testing.assert_allclose(means[node], expected.numpy(), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.parametrize("kind", [kind for kind in COLUMNS if kind != "ranks"])
 def test_sparse_features_give_the_same_table_and_stay_sparse(kind: str) -> None:
     (environment,) = environments(1)
     sparse = table_of(as_sparse(environment), kind)
@@ -83,3 +87,29 @@ def test_features_of_edges_are_averaged_over_those_that_a_node_receives() -> Non
         assert table.shape[1] == width_of(1, kind, 2) == width_of(1, kind) + own
         assert table_of(environment, kind, edge_features=False).shape[1] == width_of(1, kind)
     np.testing.assert_array_equal(table_of(environment, "neighbours")[:, 2:], edge_means(environment.graph))
+
+
+def test_ranks_are_those_of_pandas_and_no_change_of_scale_moves_them() -> None:
+    (environment,) = environments(1)
+    x = environment.x.clone()
+    x[:, 0] = (x[:, 0] > 0).float()  # zeros and ones have no scale
+    x[:, 1] = x[:, 1].round()  # ties
+    plain = environment.replace(x=x)
+    table = table_of(plain, "ranks")
+    frame = pd.DataFrame(x.numpy()).rank(pct=True) - 0.5 / len(x) - 0.5
+    np.testing.assert_allclose(table[:, 1:], 12**0.5 * frame.to_numpy()[:, 1:], atol=1e-6)
+    np.testing.assert_array_equal(table[:, 0], x[:, 0].numpy())
+    grown = torch.cat([x[:, :1], 1000 * x[:, 1:] ** 3 + 5], dim=1)
+    np.testing.assert_allclose(table_of(environment.replace(x=grown), "ranks"), table, atol=1e-6)
+    sparse = as_sparse(plain)
+    np.testing.assert_array_equal(table_of(sparse, "ranks").toarray(), x.numpy())
+
+
+def test_a_model_of_ranks_does_not_notice_another_unit(tmp_path: Path) -> None:
+    train, test = environments(2)
+    model = gs.Logistic(columns="ranks", selection="last").fit([train])
+    assert not model.uses_edges
+    other = test.replace(x=test.x * 1000 + 7)
+    assert (model.predict_proba(other) == model.predict_proba(test)).all()
+    model.save(tmp_path / "m")
+    assert (gs.load_model(tmp_path / "m").predict_proba(other) == model.predict_proba(test)).all()

@@ -22,7 +22,7 @@ from graphshift.studies.resolved import resolve
 
 OPTIONS = {"nodes": 60, "environments": 5, "degree": 4.0}
 SIMPLE = ["Largest class", "Logistic regression", "Random forest", "Boosted trees"]
-WIDER = ["Logistic regression, neighbours", "Random forest, neighbours"]
+WIDER = [f"{model}, {columns}" for columns in ("ranks", "neighbours") for model in SIMPLE[1:3]]
 NAMES = [
     *SIMPLE,
     *WIDER,
@@ -76,6 +76,9 @@ def test_candidates_stand_in_the_order_of_their_simplicity(data: gs.ShiftDataset
     arms = {arm.name: arm for arm in candidates(data)}  # what edges say is judged in every place, and not tuned
     assert not any("columns" in (arm.space or {}) for arm in arms.values())
     assert arms["Random forest, neighbours"].settings == {"method": "forest", "columns": "neighbours"}
+    assert arms["Logistic regression, ranks"].settings == {"method": "logistic", "columns": "ranks"}
+    words = gs.ShiftDataset("words", [e.replace(x=(e.x > 0).float()) for e in data.train], [])
+    assert "Logistic regression, ranks" not in [arm.name for arm in candidates(words)]  # nothing has a scale
     assert [arm.name for arm in candidates(data, {"columns": "all"}) if "neighbours" in arm.name] == []
 
 

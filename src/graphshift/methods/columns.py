@@ -9,16 +9,20 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from graphshift.data.environment import Environment
-from graphshift.data.structure import STRUCTURAL_NAMES, structural_columns
+from graphshift.data.structure import STRUCTURAL_NAMES, ranks, structural_columns
 from graphshift.graph.blocks import Blocks
 from graphshift.graph.graph import Graph
 from graphshift.graph.sparse import Sparse
 
 #: What a row of the table may hold beside the features.
-COLUMNS = ("plain", "structure", "neighbours", "all")
+COLUMNS = ("plain", "ranks", "structure", "neighbours", "all")
 
-#: Of these, those that hold what a node's edges bring.
+#: Of these, those that say nothing of edges, and those that hold what a node's edges bring.
+WITHOUT_EDGES = ("plain", "ranks")
 OF_NEIGHBOURS = ("neighbours", "all")
+
+#: Ranks in (0, 1) have this deviation: 1 / √12.
+_RANK_SCALE = 12**0.5
 
 #: A dense array or a sparse matrix, ``[nodes, columns]``, float32.
 Table: TypeAlias = Any
@@ -33,12 +37,12 @@ def table_of(environment: Environment, kind: str, *, edge_features: bool = True)
 
     Args:
         environment: its sparse features stay sparse.
-        kind: ``"plain"``: the features alone. ``"structure"``: and the columns of
-            :func:`~graphshift.data.structure.structural_columns`. ``"neighbours"``: and :func:`neighbour_means`, and
-            where edges have features :func:`edge_means`. ``"all"``: and both.
+        kind: ``"plain"``: the features alone. ``"ranks"``: :func:`ranks_here` in their place. ``"structure"``: and the
+            columns of :func:`~graphshift.data.structure.structural_columns`. ``"neighbours"``: and
+            :func:`neighbour_means`, and where edges have features :func:`edge_means`. ``"all"``: and both.
         edge_features: False leaves the features of edges out.
     """
-    parts = [features_of(environment)]
+    parts = [ranks_here(environment) if kind == "ranks" else features_of(environment)]
     if kind in OF_NEIGHBOURS:
         parts.append(neighbour_means(environment))
         parts += [edge_means(environment.graph)] if edge_features and environment.num_edge_features else []
@@ -75,6 +79,20 @@ def features_of(environment: Environment) -> Table:
     return scipy.sparse.csr_array(
         (x.value.detach().cpu().numpy(), x.pattern.col.cpu().numpy(), x.pattern.rowptr.cpu().numpy()), shape=x.shape
     )
+
+
+def ranks_here(environment: Environment) -> Table:
+    """Each feature's rank among the nodes of this graph, with mean 0 and deviation 1: no change of scale moves it.
+
+    Columns of zeros and ones, and sparse features, stay as they are.
+    """
+    found = features_of(environment)
+    if scipy.sparse.issparse(found):
+        return found
+    found = found.copy()
+    for column in np.flatnonzero(~np.isin(found, (0.0, 1.0)).all(axis=0)):
+        found[:, column] = _RANK_SCALE * (ranks(found[:, column].astype(np.float64)) - 0.5)
+    return found
 
 
 def adjacency_of(graph: Graph) -> scipy.sparse.csr_array:

@@ -18,7 +18,7 @@ from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.estimators.direct import DirectEstimator, DirectModel
 from graphshift.graph.sparse import Sparse
-from graphshift.methods.columns import OF_NEIGHBOURS, Table, pooled, table_of, width_of
+from graphshift.methods.columns import OF_NEIGHBOURS, WITHOUT_EDGES, Table, pooled, table_of, width_of
 from graphshift.methods.modules import RowModule
 
 Array = NDArray[Any]
@@ -38,7 +38,7 @@ class TabularModel(DirectModel):
 
     def __init__(self, columns: str, classes: Array | None, count: int) -> None:
         self.columns, self.classes, self.count = columns, classes, count
-        self.uses_edges = columns != "plain"
+        self.uses_edges = columns not in WITHOUT_EDGES
 
     @abstractmethod
     def rows(self, table: Table) -> Array:
@@ -81,16 +81,17 @@ class TabularEstimator(DirectEstimator):
     """The hyper-parameter that these methods share.
 
     Args:
-        columns: what a node's row holds: ``"plain"``, its features; ``"structure"``, and its place in the graph
-            (:mod:`graphshift.data.structure`); ``"neighbours"``, and the means of its neighbours' features and of its
-            edges'; ``"all"``.
+        columns: what a node's row holds: ``"plain"``, its features; ``"ranks"``, their ranks in its graph, which no
+            change of scale moves, and which say little in a graph of few nodes; ``"structure"``, its features and its
+            place in the graph (:mod:`graphshift.data.structure`); ``"neighbours"``, its features and the means of its
+            neighbours' features and of its edges'; ``"all"``, all but the ranks.
         selection, seed: as in :class:`~graphshift.estimators.direct.DirectEstimator`.
     """
 
-    columns: Literal["plain", "structure", "neighbours", "all"] = hparam(
+    columns: Literal["plain", "ranks", "structure", "neighbours", "all"] = hparam(
         "plain",
         search=("plain", "structure", "neighbours", "all"),
-        help="columns to learn from: x; with its place in the graph, the means of its neighbours and edges, or both",
+        help="columns to learn from: x, its ranks in the graph, or x with structure, with neighbours' means, or both",
     )
 
     @abstractmethod

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from graphshift.methods.columns import WITHOUT_EDGES
 from graphshift.studies.choosing import Candidate, ranked, rule_of
 from graphshift.studies.plan import Arm, Plan
 from graphshift.studies.running import Study
@@ -13,7 +14,7 @@ FAMILIES = ("linear", "trees", "others")
 
 def family_of(settings: Mapping[str, Any]) -> str | None:
     """The family of a candidate; None for one that is in no blend."""
-    method, plain = settings["method"], settings.get("columns", "plain") == "plain"
+    method, plain = settings["method"], settings.get("columns", "plain") in WITHOUT_EDGES
     known = {"logistic": "linear", "forest": "trees", "boosting": "trees"}
     if method in known:
         return known[method] if plain else "others"

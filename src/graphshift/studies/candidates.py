@@ -6,6 +6,7 @@ from typing import Any
 
 from graphshift.backbones import BACKBONES
 from graphshift.data.dataset import ShiftDataset
+from graphshift.graph.sparse import Sparse
 from graphshift.methods.diffusion import known_labels
 from graphshift.studies.plan import Arm
 from graphshift.studies.space import crossed_arms, uses
@@ -24,9 +25,6 @@ EXPLORERS: dict[str, str] = {
 #: Ways of using the unlabelled graph that is predicted.
 ADAPTATIONS = ("norm", "prior", "norm+prior")
 
-#: What the same model with its neighbours' means as further columns is called.
-_MORE = ", neighbours"
-
 
 def candidates(data: ShiftDataset, common: Mapping[str, Any] | None = None) -> list[Arm]:
     """All candidates, the simplest first.
@@ -43,11 +41,12 @@ def candidates(data: ShiftDataset, common: Mapping[str, Any] | None = None) -> l
     useful = [name for name in EXPLORERS if uses_edges(own) or name == "features"]  # no edit of edges reaches an MLP
     simple = [*TABLES, *(SPREADING if shares_graph(data) else ())]
     arms = [arm for method in simple for arm in _arms(method, None, [], shared)]
-    if "columns" not in shared:  # what edges say is a candidate of its own, so that every place judges it
-        more = shared | {"columns": "neighbours"}
-        wider = [arm for method in ("logistic", "forest") for arm in _arms(method, None, [], more)]
+    if "columns" not in shared:  # what edges and ranks say are candidates of their own, so that every place judges it
         arms = [replace(arm, space=_without_columns(arm)) for arm in arms]
-        arms += [replace(arm, name=arm.name + _MORE) for arm in wider]
+        for columns in [*(["ranks"] if _has_numbers(data) else []), "neighbours"]:
+            for method in ("logistic", "forest"):
+                other = _arms(method, None, [], shared | {"columns": columns})
+                arms += [replace(arm, name=f"{arm.name}, {columns}") for arm in other]
     if uses_edges(own):
         arms += _arms("erm", "mlp", [], shared)
     arms += _arms("erm", own, [], shared | options)
@@ -65,6 +64,12 @@ def _arms(method: str, backbone: str | None, explorers: list[str], common: Mappi
     return crossed_arms([method], None if backbone is None else [backbone], explorers, common=able)
 
 
+def _has_numbers(data: ShiftDataset) -> bool:
+    """Whether features have a scale, which may differ between graphs: dense columns of more than zeros and ones."""
+    x = data.train[0].x
+    return not isinstance(x, Sparse) and bool(((x != 0) & (x != 1)).any())
+
+
 def _of_edge_features(data: ShiftDataset, own: str) -> tuple[str, ...]:
     """The backbone for edges that have features, where the data's own one cannot take them."""
     able = not data.train[0].num_edge_features or BACKBONES.find(own).uses_edge_features
@@ -77,10 +82,10 @@ def _without_columns(arm: Arm) -> Mapping[str, Sequence[Any]]:
 
 def is_needed(arm: Arm, data: ShiftDataset, common: Mapping[str, Any] | None = None) -> bool:
     """Whether a candidate is tried however short the time: the simplest three, and ERM with the dataset's backbone."""
-    own = (common or {}).get("backbone", data.defaults.get("backbone", "gcn"))
-    method = arm.settings["method"]
+    shared, method = common or {}, arm.settings["method"]
+    own = shared.get("backbone", data.defaults.get("backbone", "gcn"))
     if method in TABLES:
-        return method != "boosting" and not arm.name.endswith(_MORE)
+        return method != "boosting" and arm.settings.get("columns") == shared.get("columns")
     return bool(method == "erm" and arm.settings["backbone"] == own)
 
 

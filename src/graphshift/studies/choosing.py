@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from graphshift.data.metrics import METRICS
+from graphshift.methods.columns import WITHOUT_EDGES
 from graphshift.studies.candidates import SPREADING, uses_edges
 from graphshift.studies.plan import COMMITTEE
 from graphshift.studies.records import Row, variant_name
@@ -117,7 +118,7 @@ def _looks_at_edges(settings: Mapping[str, Any]) -> bool:
     backbone = settings.get("backbone")
     if backbone is not None:
         return uses_edges(backbone)
-    return settings["method"] in SPREADING or settings.get("columns", "plain") != "plain"
+    return settings["method"] in SPREADING or settings.get("columns", "plain") not in WITHOUT_EDGES
 
 
 def rule_of(study: Study, criterion: str) -> str:
