@@ -53,11 +53,10 @@ class TabularModel(DirectModel):
         """What :meth:`rows` does, from rows in float32 to probabilities or values in float64."""
 
     def module(self, task: Task) -> nn.Module:
-        """With the mean of neighbours as a sum along edges; places in the graph are no such operations."""
-        if self.columns in ("structure", "all"):
-            raise NotImplementedError(
-                f"learned from columns {self.columns!r}: places in the graph, as core numbers, which no file computes"
-            )
+        """With the mean of neighbours as a sum along edges; ranks and places in the graph are no such operations."""
+        if self.columns not in ("plain", "neighbours"):
+            what = "ranks among its nodes" if self.columns == "ranks" else "places in the graph, as core numbers"
+            raise NotImplementedError(f"learned from columns {self.columns!r}: {what}, which no file computes")
         if self.edge_features:
             raise NotImplementedError("uses features of edges, which an exported model cannot take")
         return RowModule(self.columns == "neighbours", self.rows_module(), self.classes, task)
