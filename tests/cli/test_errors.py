@@ -60,6 +60,10 @@ def refuses(graphshift: Any, files_of: Files, tmp_path: Path) -> Callable[..., s
         (["-o", "nodes=60.5"], "dataset 'planted': nodes is 60.5; expected a whole number"),
         (["-o", "colour=red"], "dataset 'planted' has no option 'colour'; expected one of nodes, seed"),
         (["-o", "name=x"], "dataset 'planted' has no option 'name'"),
+        (
+            ["-o", "train=[DE, FR]"],
+            """--option train is [DE, FR], which is no list; put quotes around all of it: 'train=["DE""",
+        ),
         (["-o", "nodes"], "--option is 'nodes'; expected NAME=VALUE, as nodes=500."),
         (["-o", "nodes=100000000000000"], "this does not fit into memory; try --low-memory"),
         (["--data-dir", "."], "--data-dir: dataset 'planted' is built in and reads no files; leave it out."),

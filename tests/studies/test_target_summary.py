@@ -28,7 +28,8 @@ def test_shares_and_confidence_are_those_of_the_predictions(data: gs.ShiftDatase
         assert one.confidence == pytest.approx(float(np.max(probabilities, axis=1).mean()))
         assert sum(one.training_shares.values()) == pytest.approx(1.0)
         assert one.nodes == 120
-        assert "120 nodes: " in one.sentence()
+        largest = max(one.shares, key=one.shares.__getitem__)
+        assert f"120 nodes: class {largest} {100 * one.shares[largest]:.0f} % (in" in one.sentence()
         assert f"mean confidence {100 * (one.confidence or 0):.0f} %" in one.sentence()
 
 

@@ -222,8 +222,12 @@ def _memory(result: dict[str, Any]) -> str:
 
 def _outlook(found: dict[str, Any]) -> str:
     """What is predicted where nothing is labelled, in one line."""
+    from graphshift.data.tasks import class_in_words
+
     if "shares" not in found:
         return f"{found['nodes']:,} nodes, mean {found['mean']:.4g}, standard deviation {found['deviation']:.4g}"
     largest = sorted(found["shares"].items(), key=lambda item: -item[1])
-    shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in largest[:5]) + ", …" * (len(largest) > 5)
+    shares = ", ".join(f"{class_in_words(name)} {100 * share:.0f} %" for name, share in largest[:5]) + ", …" * (
+        len(largest) > 5
+    )
     return f"{found['nodes']:,} nodes, {shares}, mean confidence {found['confidence']:.2f}"

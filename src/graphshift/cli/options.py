@@ -54,6 +54,11 @@ def pairs(items: list[str] | None, flag: str) -> dict[str, Any]:
         try:
             result[name.strip().replace("-", "_")] = parse_toml(f"value = {value}", where=f"{flag} {name}")["value"]
         except tomllib.TOMLDecodeError:
+            if value.startswith("["):  # shells take quotes away
+                listed = ", ".join(f'"{word.strip()}"' for word in value.strip("[]").split(",") if word.strip())
+                raise GraphshiftError(
+                    f"{flag} {name} is {value}, which is no list; put quotes around all of it: '{name}=[{listed}]'."
+                ) from None
             result[name.strip().replace("-", "_")] = None if value.lower() == "none" else value
     return result
 

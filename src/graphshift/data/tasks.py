@@ -153,3 +153,8 @@ class Task:
     def score(self, output: Tensor, y: Tensor) -> float:
         """The metric of the given nodes' outputs."""
         return self.scorer.compute(y.cpu().numpy(), self.probabilities(output).numpy())
+
+
+def class_in_words(name: str) -> str:
+    """A class in a sentence: its name, and ``class 2`` if that is a number."""
+    return f"class {name}" if name.lstrip("-").replace(".", "", 1).isdigit() else name

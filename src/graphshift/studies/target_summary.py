@@ -15,6 +15,7 @@ from sklearn.preprocessing import MaxAbsScaler
 from graphshift.core.stored import Stored
 from graphshift.data.dataset import ShiftDataset
 from graphshift.data.environment import Environment
+from graphshift.data.tasks import class_in_words
 from graphshift.estimators.predictor import Predictor
 from graphshift.graph.sparse import Sparse
 
@@ -55,10 +56,8 @@ class TargetSummary(Stored):
             what = f"mean prediction {self.mean:.4g} (in training {self.training_mean:.4g})"
         else:
             largest = sorted(self.shares, key=lambda name: -self.shares[name])[:5]
-            listed = [
-                f"{name} {100 * self.shares[name]:.0f} % (in training {100 * self.training_shares[name]:.0f} %)"
-                for name in largest
-            ]
+            pairs = [(name, 100 * self.shares[name], 100 * self.training_shares[name]) for name in largest]
+            listed = [f"{class_in_words(name)} {here:.0f} % (in training {there:.0f} %)" for name, here, there in pairs]
             more = f" and {len(self.shares) - 5} more classes" if len(self.shares) > 5 else ""
             what = f"{', '.join(listed)}{more}; mean confidence {100 * self.confidence:.0f} %"
         known = self.columns_apart is not None
