@@ -27,11 +27,21 @@ def blocks_table(found: Comparison) -> StudyTable:
 def columns_table(found: Comparison) -> StudyTable:
     """The columns of the features that moved most."""
     rows = [
-        [row["column"], f"{row['source']:.4g}", f"{row['target']:.4g}", f"{row['difference']:+.2f}", f"{row['p']:.3f}"]
+        [
+            row["column"],
+            f"{row['source']:.4g}",
+            f"{row['target']:.4g}",
+            f"{row['difference']:+.2f}",
+            f"{100 * row['source_at_most']:.0f} → {100 * row['target_at_most']:.0f} % have at most {row['at']:.3g}",
+            f"{row['p']:.3f}",
+        ]
         for row in found["features"].details.get("columns", [])
     ]
-    heads = ["column", "mean, source", "mean, target", "difference (deviations)", "p"]
-    note = "p is corrected for the number of columns; where both graphs have labels it compares nodes of one class."
+    heads = ["column", "mean, source", "mean, target", "difference (deviations)", "where they differ most", "p"]
+    note = (
+        "p is the smaller one of the mean and of the shares of nodes above seven values, corrected for the number of "
+        "columns and values; where both graphs have labels it compares nodes of one class."
+    )
     return StudyTable("columns that moved most", heads, rows, note)
 
 

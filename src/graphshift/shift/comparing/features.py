@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+from scipy.stats import norm as normal
 
 from graphshift.shift.comparing.block import Block, joined
+from graphshift.shift.comparing.crossing import crossings
 from graphshift.shift.comparing.parts import Array, column_blocks, exchange_test
 from graphshift.shift.comparing.sides import Pair
 from graphshift.shift.comparing.telling import tell_apart
@@ -16,7 +19,8 @@ _LEAST = 10  # nodes in which a column must differ from 0, else it says nothing
 SHOWN = 10  # columns
 _BINS = 20
 _OTHER_UNITS = 30.0  # a column whose scale differs by this factor
-_CENTRED = 0.01  # deviations that the mean of a standardised column is from 0, at most
+_CENTRED = 0.01  # deviations that the mean of a standardised column is from 0, at most: all nodes need not be counted
+_BY_CHANCE = 4.0  # standard errors that the mean of a column around 0 is from it, at most
 _HISTOGRAM_NODES = 50_000
 
 
@@ -35,33 +39,39 @@ def features_block(pair: Pair, names: tuple[str, ...]) -> Block:
     if not len(usable):
         return Block("features", _MEASURE, says="No column has values to compare.", caveats=("no column varies",))
     adjusted = pair.given_classes(sums, table)[:, usable]
-    columns = exchange_test(adjusted, parts.sizes, parts.target, seed=pair.seed)
-    told = tell_apart(pair, table[:, usable] if len(usable) < table.shape[1] else table)
-    p, evidence = joined(columns, told.tested)
-    difference = np.clip((means[1] - means[0]) / pooled, -99, 99)
-    order = usable[np.lexsort((-np.abs(difference[usable]), columns.p))]
-    place = {int(column): i for i, column in enumerate(usable)}
+    table = table[:, usable] if len(usable) < table.shape[1] else table
+    crossed = crossings(pair, table)
+    both = np.concatenate([adjusted, crossed.totals], axis=1)
+    tested = exchange_test(both, parts.sizes, parts.target, seed=pair.seed)
+    by_mean, by_column = tested.p[: len(usable)], tested.p[: len(usable)].copy()
+    np.minimum.at(by_column, crossed.column, tested.p[len(usable) :])
+    told = tell_apart(pair, table)
+    p, evidence = joined(tested, told.tested)
+    difference = np.clip((means[1] - means[0]) / pooled, -99, 99)[usable]
+    apart = np.zeros(len(usable))
+    np.maximum.at(apart, crossed.column, crossed.gap)
+    order = np.lexsort((-np.maximum(np.abs(difference), _in_deviations(apart)), by_column))
     shown: list[dict[str, Any]] = [
         {
-            "column": names[c],
-            "source": float(means[0, c]),
-            "target": float(means[1, c]),
+            "column": names[usable[c]],
+            "source": float(means[0, usable[c]]),
+            "target": float(means[1, usable[c]]),
             "difference": float(difference[c]),
-            "p": float(columns.p[place[int(c)]]),
+            **_farthest(table, c, parts.target_nodes),
+            "p": float(by_column[c]),
+            "p_mean": float(by_mean[c]),
+            "histogram": _histogram(table, c, parts.target_nodes),
         }
-        for c in order[:SHOWN]
+        for c in map(int, order[:SHOWN])
     ]
-    for row, c in zip(shown, order[:SHOWN], strict=True):
-        row["histogram"] = _histogram(table, int(c), parts.target_nodes)
-    moved = int((columns.p < 0.05).sum())
+    moved = int((by_column < 0.05).sum())
     given = " of one class" if pair.counted_classes is not None else ""
     says = (
         f"Nodes{given} are told apart by their features with an AUC of {told.auc:.2f} (0.50 is chance); "
-        f"{moved} of {len(usable)} columns moved"
-        + (f", most of all {shown[0]['column']} ({shown[0]['difference']:+.2f} deviations)." if moved else ".")
+        f"{moved} of {len(usable)} columns moved" + (f", most of all {_spoken(shown[0])}." if moved else ".")
     )
     details: dict[str, Any] = {"columns": shown, "columns_moved": moved, "columns_tested": len(usable)}
-    caveats = _units(means, spread, usable, names)
+    caveats = _units(means, spread, int((~parts.target_nodes).sum()), usable, names)
     if told.sampled:
         caveats.append(f"the classifier saw {told.sampled:,} sampled nodes of {len(parts.number):,}")
     return Block(
@@ -77,6 +87,38 @@ def features_block(pair: Pair, names: tuple[str, ...]) -> Block:
         details=details,
         caveats=tuple(caveats),
     )
+
+
+def _spoken(row: Mapping[str, Any]) -> str:
+    """A column, and by how much it moved: its mean, unless that hides most."""
+    if row["p_mean"] < 0.05 and _in_deviations(row["apart"]) < 2 * abs(row["difference"]):
+        return f"{row['column']} ({row['difference']:+.2f} deviations)"
+    shares = [f"{100 * row[side]:.0f} %" for side in ("source_at_most", "target_at_most")]
+    return (
+        f"{row['column']} ({shares[0]} of the source's nodes and {shares[1]} of the target's have at most "
+        f"{row['at']:.3g}; the means are {row['difference']:+.2f} deviations apart)"
+    )
+
+
+def _in_deviations(apart: Any) -> Any:
+    """By how many deviations two bell curves are apart whose shares below a value differ by at most ``apart``."""
+    return 2 * normal.ppf((1 + np.minimum(apart, 0.999)) / 2)
+
+
+def _farthest(table: Any, column: int, target: Any) -> dict[str, float]:
+    """The value below which the shares of both graphs' nodes differ most (Kolmogorov and Smirnov)."""
+    values = _values(table, column)
+    own = [np.sort(values[side]) for side in (~target, target)]
+    at = np.unique(values)
+    shares = [np.searchsorted(one, at, side="right") / len(one) for one in own]
+    most = int(np.abs(shares[1] - shares[0]).argmax())
+    a, b = (float(share[most]) for share in shares)
+    return {"apart": abs(b - a), "at": float(at[most]), "source_at_most": a, "target_at_most": b}
+
+
+def _values(table: Any, column: int) -> Any:
+    values = table[:, [column]]
+    return (values.toarray() if scipy.sparse.issparse(values) else np.asarray(values)).ravel()
 
 
 _MEASURE = "AUC of telling nodes apart by their features"
@@ -105,8 +147,7 @@ def _filled(table: Any) -> Any:
 
 def _histogram(table: Any, column: int, target: Any) -> dict[str, Any]:
     """The distribution of a column on both sides, in bins: two values for a column of two values."""
-    values = table[:, [column]]
-    values = (values.toarray() if scipy.sparse.issparse(values) else np.asarray(values)).ravel()
+    values = _values(table, column)
     distinct = np.unique(values[: min(len(values), _HISTOGRAM_NODES)])
     if len(distinct) <= 2:
         edges = [float(distinct[0]), float(distinct[-1])]
@@ -123,15 +164,15 @@ def _histogram(table: Any, column: int, target: Any) -> dict[str, Any]:
     return {"bins": bins.tolist(), "source": shares[0], "target": shares[1]}
 
 
-def _units(means: Array, spread: Array, usable: Any, names: tuple[str, ...]) -> list[str]:
+def _units(means: Array, spread: Array, nodes: int, usable: Any, names: tuple[str, ...]) -> list[str]:
     """Columns whose scale differs so much that they may be in other units.
 
-    Mean and deviation have to differ alike, but where the source's mean is about 0: then its columns were standardised,
-    and the deviation alone tells.
+    Mean and deviation have to differ alike, but where the source's mean, over ``nodes``, is about 0: then the
+    deviation alone tells.
     """
     ratio = (spread[1] + 1e-12) / (spread[0] + 1e-12)
     size = (np.abs(means[1]) + 1e-12) / (np.abs(means[0]) + 1e-12)
-    centred = np.abs(means[0]) < _CENTRED * spread[0]
+    centred = np.abs(means[0]) < max(_CENTRED, _BY_CHANCE / np.sqrt(nodes)) * spread[0]
     size = np.where(centred, ratio, size)
     both = np.minimum(np.maximum(ratio, 1 / ratio), np.maximum(size, 1 / size))
     same_way = (ratio > 1) == (size > 1)

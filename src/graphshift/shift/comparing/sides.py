@@ -133,11 +133,22 @@ class Pair:
         if classes is None:
             return totals
         count = len(self.class_names)
-        target = self.parts.target_nodes
-        cell = classes + count * target
+        cell = classes + count * self.parts.target_nodes
         cells = Parts(cell, np.arange(2 * count) >= count, self.parts.everyone)
-        sums = cells.total(values)
-        sizes = np.bincount(cell, minlength=2 * count).astype(np.float64)
+        return self.less_class_means(totals, cells.total(values))
+
+    def less_class_means(self, totals: Array, sums: Array) -> Array:
+        """As :meth:`given_classes`, from the columns' sums over each class of source, then target.
+
+        Args:
+            totals: of the columns, ``[parts, columns]``.
+            sums: ``[2 * classes, columns]``.
+        """
+        classes = self.counted_classes
+        if classes is None:
+            return totals
+        count = len(self.class_names)
+        sizes = np.bincount(classes + count * self.parts.target_nodes, minlength=2 * count).astype(np.float64)
         there = sizes > 0
         means = sums / np.maximum(sizes, 1)[:, None]
         weight = there.reshape(2, count, 1) / np.maximum(there.reshape(2, count).sum(axis=0), 1)[None, :, None]
