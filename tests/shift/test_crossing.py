@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import torch
 from scipy.stats import ks_2samp
 
 import graphshift as gs
+from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
+from graphshift.data.structure import STRUCTURAL_NAMES, structural_columns
+from graphshift.datasets.own import from_tables
+from graphshift.datasets.tables.numeric import Unit
 from graphshift.report.shift_tables import columns_table
 from graphshift.shift.comparing.compare import compare_graphs
 from graphshift.shift.comparing.crossing import crossings
 from graphshift.shift.comparing.sides import Pair, make_pair
+from graphshift.shift.comparing.tables import Tables, read_pair
 
 
 @pytest.fixture(scope="module")
@@ -128,3 +135,61 @@ def test_no_column_with_more_than_two_values() -> None:
     table = pair.counted((pair.source.x, pair.target.x))
     assert crossings(pair, table).totals.shape == (pair.parts.count, 0)
     assert compare_graphs(*ones)["features"].p is not None
+
+
+def test_values_are_told_in_the_units_of_the_table(tmp_path: Path) -> None:
+    """Prepared columns have mean 0 and deviation 1; people know theirs."""
+    rng, paths, frames = np.random.default_rng(0), [], []
+    for name, factor in (("old", 1.0), ("new", 100.0)):
+        balance = rng.normal(1000, 200, 300) + (factor - 1) * rng.normal(0, 2, 300)
+        dates = np.datetime64("2020-01-01") + rng.integers(0, 700, 300)
+        nodes = {"id": range(300), "balance": balance, "income": rng.lognormal(8, 2, 300), "since": dates.astype(str)}
+        frames.append(pd.DataFrame(nodes | {"job": rng.choice(["a", "b", "c"], 300)}))
+        frames[-1].to_csv(tmp_path / f"{name}_nodes.csv", index=False)
+        edges = pd.DataFrame({"source": rng.integers(0, 300, 900), "target": rng.integers(0, 300, 900)})
+        edges.to_csv(tmp_path / f"{name}_edges.csv", index=False)
+        paths.append(Tables(tmp_path / f"{name}_nodes.csv", tmp_path / f"{name}_edges.csv"))
+    read = read_pair(*paths, {})
+    found = compare_graphs(read.source, read.target, column_names=read.column_names, column_units=read.column_units)
+    rows = {row["column"]: row for row in found["features"].details["columns"]}
+    first, second = (frame["balance"] for frame in frames)
+    assert rows["balance"]["source"] == pytest.approx(first.mean())
+    assert rows["balance"]["target"] == pytest.approx(second.mean(), rel=1e-5)
+    assert rows["balance"]["source_at_most"] == pytest.approx((first <= rows["balance"]["at"] + 0.01).mean())
+    assert rows["balance"]["histogram"]["bins"][0] == pytest.approx(
+        pd.concat([first, second]).quantile(0.005), rel=1e-3
+    )
+    assert rows["income"]["of"] == "log"
+    assert rows["income"]["source"] == pytest.approx(np.log1p(frames[0]["income"]).mean(), rel=1e-5)
+    assert 2020 < rows["since"]["source"] < 2022
+    assert rows["since"]["of"] == "year"
+    assert {"income (log)", "since (year)", "job=a"} <= {row[0] for row in columns_table(found).rows}
+    with pytest.raises(GraphshiftError, match="1 column units for"):
+        compare_graphs(read.source, read.target, column_units=read.column_units[:1])
+
+
+@pytest.mark.filterwarnings("ignore::graphshift.core.errors.GraphshiftWarning")
+def test_units_of_every_treatment() -> None:
+    rng = np.random.default_rng(1)
+    nodes = pd.DataFrame({"id": range(80), "a": rng.normal(50, 9, 80), "b": rng.normal(size=80), "v": [0, 0, 1, 1] * 20})
+    nodes.loc[4, "a"] = None
+    edges = pd.DataFrame({"source": rng.integers(0, 80, 200), "target": rng.integers(0, 80, 200)})
+    how = {"label": "v", "structure": True, "scale": {"b": "rank"}}
+    data = from_tables(nodes.assign(part=["x", "y"] * 40), edges, environments="part", train="x", tests="y", **how)
+    preparation = data.facts["preparation"]
+    by_name = dict(zip(preparation.feature_names, preparation.feature_units, strict=True))
+    assert len(by_name) == data.train[0].num_features
+    values = {name: np.asarray(data.train[0].x)[:, i] for i, name in enumerate(by_name)}
+    own = nodes[::2].reset_index(drop=True)
+    there = own["a"].notna()
+    mean, scale, of = by_name["a"]
+    np.testing.assert_allclose(mean + scale * values["a"][there], own["a"][there], rtol=1e-5)
+    assert of == ""
+    assert by_name["a missing"] == Unit()
+    mean, scale, of = by_name["b"]
+    np.testing.assert_allclose(mean + scale * values["b"], (own["b"].rank() - 0.5) / 40, atol=1e-5)
+    assert of == "rank"
+    structure = structural_columns(data.train[0].graph).numpy()
+    for name, column in zip(STRUCTURAL_NAMES, structure.T, strict=True):
+        mean, scale, _ = by_name[name]
+        np.testing.assert_allclose(mean + scale * values[name], column, atol=1e-5)

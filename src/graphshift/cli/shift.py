@@ -105,8 +105,8 @@ def _graphs(
         from graphshift.shift.comparing.tables import read_pair
 
         read = read_pair(_tables(source), _tables(target), pairs(option, "--option"))
-        names: dict[str, Any] = {"column_names": read.column_names, "remarks": read.remarks}
-        return read.source, read.target, names | {"class_names": read.class_names or None}
+        names: dict[str, Any] = {"column_names": read.column_names, "column_units": read.column_units}
+        return read.source, read.target, names | {"class_names": read.class_names or None, "remarks": read.remarks}
     if kinds[1] == "run":
         raise GraphshiftError(f"TARGET is {target!r}, a run; a run can be the SOURCE: what it was trained on.")
     if kinds[0] == "run":
@@ -159,9 +159,9 @@ def environment_of(data: Any, name: str) -> Environment:
 
 
 def _names(data: Any) -> dict[str, Any]:
-    preparation = data.facts.get("preparation")
-    classes = data.class_names or None
-    return {"column_names": None if preparation is None else preparation.feature_names, "class_names": classes}
+    from graphshift.shift.comparing.compare import columns_of
+
+    return columns_of(data.facts.get("preparation")) | {"class_names": data.class_names or None}
 
 
 def _from_run(

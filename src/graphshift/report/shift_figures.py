@@ -9,6 +9,7 @@ import numpy as np
 
 from graphshift.report.figures import COLOURS, new_figure, plain
 from graphshift.shift.comparing.compare import Comparison
+from graphshift.shift.comparing.features import named
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,7 +55,7 @@ def columns_figure(rows: list[dict[str, Any]]) -> str:
     grid = np.atleast_1d(figure.subplots(down, across, squeeze=False)).ravel()
     for axes, row in zip(grid, rows, strict=False):
         _distribution(axes, row["histogram"])
-        axes.set_title(str(row["column"])[:22], fontsize=8)
+        axes.set_title(named(row)[:22], fontsize=8)
     for axes in grid[len(rows) :]:
         axes.set_visible(False)
     grid[0].legend(["source", "target"], fontsize=7, frameon=False)

@@ -4,6 +4,7 @@ from graphshift.data.metrics import METRICS
 from graphshift.estimators.estimating import Estimate
 from graphshift.report.study_tables import StudyTable
 from graphshift.shift.comparing.compare import Comparison
+from graphshift.shift.comparing.features import named
 
 
 def blocks_table(found: Comparison) -> StudyTable:
@@ -28,7 +29,7 @@ def columns_table(found: Comparison) -> StudyTable:
     """The columns of the features that moved most."""
     rows = [
         [
-            row["column"],
+            named(row),
             f"{row['source']:.4g}",
             f"{row['target']:.4g}",
             f"{row['difference']:+.2f}",

@@ -19,7 +19,7 @@ from graphshift.estimators.estimating import Estimate
 from graphshift.estimators.frames import prepared_target
 from graphshift.estimators.predictor import Graphs
 from graphshift.shift.choosing import Evidence, choose, gain_over
-from graphshift.shift.comparing.compare import Comparison, compare_graphs
+from graphshift.shift.comparing.compare import Comparison, columns_of, compare_graphs
 from graphshift.studies.choosing import Candidate, Expected, chosen, rule_of
 from graphshift.studies.records import variant_name
 from graphshift.studies.running import Study
@@ -61,12 +61,10 @@ def moved_on(data: ShiftDataset) -> tuple[list[Comparison], list[str]]:
     """What has moved between the first training graph and each of the largest targets; and what could not be told."""
     found, notes = [], []
     every = targets_of(data)
-    classes = data.class_names or None
-    preparation = data.facts.get("preparation")
-    columns = None if preparation is None else preparation.feature_names
+    names = columns_of(data.facts.get("preparation")) | {"class_names": data.class_names or None}
     for target in sorted(every, key=lambda e: -e.num_nodes)[:MOST_COMPARED]:
         try:
-            found.append(compare_graphs(data.train[0], target, column_names=columns, class_names=classes))
+            found.append(compare_graphs(data.train[0], target, **names))
         except GraphshiftError as error:
             notes.append(f"What has moved on {target.name} cannot be told: {str(error).rstrip('.')}.")
     if len(every) > MOST_COMPARED:

@@ -15,7 +15,7 @@ from torch import Tensor
 from graphshift.datasets.tables.cells import Findings
 from graphshift.datasets.tables.feature_file import Matrix
 from graphshift.datasets.tables.files import Table
-from graphshift.datasets.tables.numeric import Numbers
+from graphshift.datasets.tables.numeric import OF_RANKS, Numbers, Unit
 from graphshift.datasets.tables.scaling import Part, number_parts, values_here
 from graphshift.datasets.tables.text import Text, text_part
 from graphshift.datasets.tables.words import Category, MultiHot, category_part, multi_hot_part
@@ -91,6 +91,13 @@ def feature_names(columns: Sequence[Column]) -> list[str]:
         for name in spec.names
     ]
     return [name for spec in columns for name in spec.features] + ranked
+
+
+def feature_units(columns: Sequence[Column]) -> list[Unit]:
+    """Of each of :func:`feature_names` in which units its values are told."""
+    ranked = [spec for spec in columns if isinstance(spec, Numbers) and spec.how == "rank here"]
+    found = [one for spec in columns for one in (spec.units if isinstance(spec, Numbers) else [Unit()] * width([spec]))]
+    return found + [OF_RANKS] * sum(len(spec.names) for spec in ranked)
 
 
 def as_text(columns: Sequence[Column]) -> list[str]:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from graphshift.data.environment import Environment
 from graphshift.data.structure import STRUCTURAL_NAMES
+from graphshift.datasets.tables.numeric import OF_RANKS, Unit
 from graphshift.datasets.tables.scaling import ranked_here, scaled_ranks
 from graphshift.graph.sparse import Pattern, Sparse
 
@@ -28,6 +29,12 @@ class Structure(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
 
     mean: tuple[float, ...] = Field(min_length=_VALUES, max_length=_VALUES)
     scale: tuple[PositiveFloat, ...] = Field(min_length=_VALUES, max_length=_VALUES)
+
+    @property
+    def units(self) -> list[Unit]:
+        """Of each of its features in which units values are told."""
+        values = [Unit(*own) for own in zip(self.mean, self.scale, strict=True)]
+        return values + [OF_RANKS] * (len(STRUCTURAL_NAMES) - _VALUES)
 
     def scaled(self, columns: Tensor) -> NDArray[np.float32]:
         """The features of the nodes of a graph, ``[nodes, 8]``, of its structural columns."""

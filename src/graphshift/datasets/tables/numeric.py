@@ -11,12 +11,25 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field, model_validator
 
 from graphshift.core.errors import GraphshiftError
+from graphshift.datasets.tables.cells import ORIGIN
 from graphshift.datasets.tables.files import Table
 from graphshift.datasets.tables.kinds import Constant
 
 _KNOTS = 101  # of the training ranks of a column with many values
 _SKEWED = 2.0  # numbers with a skewness above this are taken as logarithms
 _FEWEST_EQUAL = 5  # that a value must have to be a word for "missing": one number alone far away may be true
+
+
+class Unit(NamedTuple):
+    """In which units a feature's value is told: ``mean + scale * value``, which is the column's own, or ``of`` it."""
+
+    mean: float = 0.0
+    scale: float = 1.0
+    of: Literal["", "log", "rank", "year"] = ""
+
+
+#: Of ranks in (0, 1) that have deviation 1.
+OF_RANKS = Unit(0.5, 12**-0.5, "rank")
 
 
 class Numbers(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
@@ -72,6 +85,21 @@ class Numbers(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
         found: list[str] = []
         for i, name in enumerate(self.names):
             found += [name] * has_value + [f"{name} missing"] * (i in flags)
+        return found
+
+    @property
+    def units(self) -> list[Unit]:
+        """Of each of ``features``."""
+        found: list[Unit] = []
+        for i in range(len(self.names)):
+            if self.how == "rank":
+                found.append(OF_RANKS)
+            elif self.how in ("none", "standard", "log"):
+                own = Unit(self.mean[i], self.scale[i]) if self.scale else Unit()
+                if self.dates is not None:
+                    own = own._replace(mean=own.mean + ORIGIN.year, of="year")
+                found.append(own._replace(of="log") if self.how == "log" else own)
+            found += [Unit()] * (i in self.flags)
         return found
 
     @property

@@ -17,12 +17,13 @@ from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.core.storage import read_json, write_json
 from graphshift.data.environment import Environment
 from graphshift.data.structure import STRUCTURAL_NAMES, structural_columns
-from graphshift.datasets.tables.columns import Column, as_text, feature_names, here, transform
+from graphshift.datasets.tables.columns import Column, as_text, feature_names, feature_units, here, transform
 from graphshift.datasets.tables.feature_file import Matrix, matrix_part, read_matrix
 from graphshift.datasets.tables.files import Source, Table, shown
 from graphshift.datasets.tables.graph import Layout, node_ids, read_both, read_edges
 from graphshift.datasets.tables.labels import Label, decode, encode
 from graphshift.datasets.tables.local import Structure, placeholder, with_local
+from graphshift.datasets.tables.numeric import Unit
 from graphshift.datasets.tables.small_graphs import SmallGraphs, read_graphs, small_graphs
 
 _FILE, _FORMAT = "preparation.json", 2
@@ -60,6 +61,11 @@ class Preparation(BaseModel, extra="forbid", frozen=True):
     def feature_names(self) -> list[str]:
         """A name for every feature, such as ``age``, ``age missing``, ``job=nurse``."""
         return feature_names(self.columns) + list(STRUCTURAL_NAMES if self.structure else ())
+
+    @property
+    def feature_units(self) -> list[Unit]:
+        """In which units values of each feature are told to people."""
+        return feature_units(self.columns) + (self.structure.units if self.structure else [])
 
     @property
     def text_columns(self) -> list[str]:

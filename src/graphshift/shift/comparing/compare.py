@@ -18,6 +18,8 @@ from graphshift.data.environment import Environment
 from graphshift.data.pieces import standing_for
 from graphshift.data.remarks import check_squares
 from graphshift.data.tasks import Task, refuse_graph_level
+from graphshift.datasets.tables.numeric import Unit
+from graphshift.datasets.tables.preparation import Preparation
 from graphshift.shift.comparing.advice import advice_for, verdict_of
 from graphshift.shift.comparing.block import Block
 from graphshift.shift.comparing.edges import edges_block
@@ -103,6 +105,7 @@ def compare_graphs(
     target: Environment | Data,
     *,
     column_names: Sequence[str] | None = None,
+    column_units: Sequence[Unit] | None = None,
     class_names: Sequence[str] | None = None,
     level: float = LEVEL,
     seed: int = 0,
@@ -125,6 +128,8 @@ def compare_graphs(
         source: what is known: a PyG ``Data`` or an :class:`~graphshift.data.environment.Environment`.
         target: what is new, with the same columns; labels are not needed.
         column_names: of the features; None numbers them.
+        column_units: in which values of columns are told, as a table's ``preparation.feature_units``; None for those
+            that the features have.
         class_names: of the classes; None numbers them.
         level: the chance of a false alarm.
         seed: of communities, exchanges and folds.
@@ -140,6 +145,8 @@ def compare_graphs(
     columns = tuple(column_names or (f"column {i}" for i in range(first.num_features)))
     if len(columns) != first.num_features:
         raise GraphshiftError(f"compare_graphs: {len(columns)} column names for {first.num_features} columns.")
+    if column_units is not None and len(column_units) != len(columns):
+        raise GraphshiftError(f"compare_graphs: {len(column_units)} column units for {len(columns)} columns.")
     if not 0 < level < 1:
         raise GraphshiftError(f"compare_graphs: level is {level}; expected a chance between 0 and 1, as 0.05.")
     classes = tuple(map(str, class_names or range(first.task.num_classes)))
@@ -150,7 +157,7 @@ def compare_graphs(
         # Labels first: without labels of the target the block predicts classes, which the edges' block uses.
         makers: dict[str, Callable[[], Block]] = {
             "labels": lambda: labels_block(pair),
-            "features": lambda: features_block(pair, columns),
+            "features": lambda: features_block(pair, columns, column_units),
             "structure": lambda: structure_block(pair, halves),
             "surroundings": lambda: surroundings_block(pair, halves),
             "edges": lambda: edges_block(pair, halves),
@@ -169,6 +176,13 @@ def compare_graphs(
     parts = (pair.parts.count - target_parts, target_parts)
     caveats = _caveats(first, second, classes)
     return Comparison(first.name, second.name, tuple(found[name] for name in order), parts, level, caveats)
+
+
+def columns_of(preparation: Preparation | None) -> dict[str, Any]:
+    """What :func:`compare_graphs` is told of the columns of tables, by its arguments; nothing without tables."""
+    if preparation is None:
+        return {}
+    return {"column_names": preparation.feature_names, "column_units": preparation.feature_units}
 
 
 def _silent(row: Mapping[str, Any]) -> None:

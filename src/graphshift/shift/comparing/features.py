@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from scipy.stats import norm as normal
 
+from graphshift.datasets.tables.numeric import Unit
 from graphshift.shift.comparing.block import Block, joined
 from graphshift.shift.comparing.crossing import crossings
 from graphshift.shift.comparing.parts import Array, column_blocks, exchange_test
@@ -24,8 +25,14 @@ _BY_CHANCE = 4.0  # standard errors that the mean of a column around 0 is from i
 _HISTOGRAM_NODES = 50_000
 
 
-def features_block(pair: Pair, names: tuple[str, ...]) -> Block:
-    """Compares the features of the counted nodes."""
+def features_block(pair: Pair, names: tuple[str, ...], units: Sequence[Unit] | None = None) -> Block:
+    """Compares the features of the counted nodes.
+
+    Args:
+        pair: the two graphs.
+        names: of the columns.
+        units: in which their values are told; None for those that they have.
+    """
     table = pair.counted((pair.source.x, pair.target.x))
     parts = pair.parts
     sums = parts.total(table)
@@ -45,25 +52,21 @@ def features_block(pair: Pair, names: tuple[str, ...]) -> Block:
     tested = exchange_test(both, parts.sizes, parts.target, seed=pair.seed)
     by_mean, by_column = tested.p[: len(usable)], tested.p[: len(usable)].copy()
     np.minimum.at(by_column, crossed.column, tested.p[len(usable) :])
+    sides = (("source", ~parts.target_nodes), ("target", parts.target_nodes))
     told = tell_apart(pair, table)
     p, evidence = joined(tested, told.tested)
     difference = np.clip((means[1] - means[0]) / pooled, -99, 99)[usable]
     apart = np.zeros(len(usable))
     np.maximum.at(apart, crossed.column, crossed.gap)
     order = np.lexsort((-np.maximum(np.abs(difference), _in_deviations(apart)), by_column))
-    shown: list[dict[str, Any]] = [
-        {
-            "column": names[usable[c]],
-            "source": float(means[0, usable[c]]),
-            "target": float(means[1, usable[c]]),
-            "difference": float(difference[c]),
-            **_farthest(table, c, parts.target_nodes),
-            "p": float(by_column[c]),
-            "p_mean": float(by_mean[c]),
-            "histogram": _histogram(table, c, parts.target_nodes),
-        }
-        for c in map(int, order[:SHOWN])
-    ]
+    shown: list[dict[str, Any]] = []
+    for c in map(int, order[:SHOWN]):
+        unit = Unit() if units is None else units[usable[c]]
+        values = unit.mean + unit.scale * _values(table, c).astype(np.float64)
+        row = {"column": names[usable[c]], "of": unit.of, "difference": float(difference[c])}
+        row |= {name: float(values[side].mean()) for name, side in sides}
+        row |= {"p": float(by_column[c]), "p_mean": float(by_mean[c]), **_farthest(values, parts.target_nodes)}
+        shown.append(row | {"histogram": _histogram(values, parts.target_nodes)})
     moved = int((by_column < 0.05).sum())
     given = " of one class" if pair.counted_classes is not None else ""
     says = (
@@ -91,13 +94,19 @@ def features_block(pair: Pair, names: tuple[str, ...]) -> Block:
 
 def _spoken(row: Mapping[str, Any]) -> str:
     """A column, and by how much it moved: its mean, unless that hides most."""
+    name = named(row)
     if row["p_mean"] < 0.05 and _in_deviations(row["apart"]) < 2 * abs(row["difference"]):
-        return f"{row['column']} ({row['difference']:+.2f} deviations)"
+        return f"{name} ({row['difference']:+.2f} deviations)"
     shares = [f"{100 * row[side]:.0f} %" for side in ("source_at_most", "target_at_most")]
     return (
-        f"{row['column']} ({shares[0]} of the source's nodes and {shares[1]} of the target's have at most "
+        f"{name} ({shares[0]} of the source's nodes and {shares[1]} of the target's have at most "
         f"{row['at']:.3g}; the means are {row['difference']:+.2f} deviations apart)"
     )
+
+
+def named(row: Mapping[str, Any]) -> str:
+    """The name of a column, and what of it is told."""
+    return f"{row['column']} ({row['of']})" if row["of"] else str(row["column"])
 
 
 def _in_deviations(apart: Any) -> Any:
@@ -105,9 +114,8 @@ def _in_deviations(apart: Any) -> Any:
     return 2 * normal.ppf((1 + np.minimum(apart, 0.999)) / 2)
 
 
-def _farthest(table: Any, column: int, target: Any) -> dict[str, float]:
+def _farthest(values: Array, target: Any) -> dict[str, float]:
     """The value below which the shares of both graphs' nodes differ most (Kolmogorov and Smirnov)."""
-    values = _values(table, column)
     own = [np.sort(values[side]) for side in (~target, target)]
     at = np.unique(values)
     shares = [np.searchsorted(one, at, side="right") / len(one) for one in own]
@@ -145,9 +153,8 @@ def _filled(table: Any) -> Any:
     return np.concatenate([(table[:, block] != 0).sum(axis=0) for block in column_blocks(table.shape[1])])
 
 
-def _histogram(table: Any, column: int, target: Any) -> dict[str, Any]:
+def _histogram(values: Array, target: Any) -> dict[str, Any]:
     """The distribution of a column on both sides, in bins: two values for a column of two values."""
-    values = _values(table, column)
     distinct = np.unique(values[: min(len(values), _HISTOGRAM_NODES)])
     if len(distinct) <= 2:
         edges = [float(distinct[0]), float(distinct[-1])]

@@ -14,6 +14,7 @@ from graphshift.core.errors import GraphshiftError, GraphshiftWarning
 from graphshift.data.environment import Environment
 from graphshift.datasets.own import from_tables
 from graphshift.datasets.tables.files import read_table
+from graphshift.datasets.tables.numeric import Unit
 
 _SIDE = "graphshift: which graph"
 _NO_LABEL = "graphshift: no label"
@@ -37,12 +38,14 @@ class Read(NamedTuple):
     Attributes:
         source, target: the graphs.
         column_names, class_names: of their features and classes.
+        column_units: in which values of columns are told.
         remarks: what was left out or filled in.
     """
 
     source: Environment
     target: Environment
     column_names: list[str]
+    column_units: list[Unit]
     class_names: list[str]
     remarks: list[str]
 
@@ -146,5 +149,6 @@ def _made(
     found = [data.train[0], (data.tests or data.target)[0]]
     if label is None:
         found = [environment.replace(y=None) for environment in found]
-    names = data.facts["preparation"].feature_names
-    return Read(found[0], found[1], list(names), list(data.class_names), remarks)
+    preparation = data.facts["preparation"]
+    columns = preparation.feature_names, preparation.feature_units
+    return Read(found[0], found[1], *columns, list(data.class_names), remarks)
