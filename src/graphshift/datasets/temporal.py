@@ -9,8 +9,8 @@ from torch import Tensor
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
 from graphshift.graph.blocks import Blocks
-from graphshift.graph.graph import Graph
-from graphshift.graph.sparse import Pattern, Sparse
+from graphshift.graph.sparse import Sparse
+from graphshift.graph.subgraphs import induced, rows_of
 
 
 class Period(NamedTuple):
@@ -96,29 +96,10 @@ def subgraph(whole: Environment, items: Tensor, name: str, *, counted: Tensor | 
     kept = {name: None if part is None else part[items] for name, part in optional.items()}
     blocks = whole.graph.blocks
     nodes = items if blocks is None else items[blocks.batch]
-    graph = _induced(whole.graph, nodes)
+    rows = nodes.nonzero().squeeze(1).numpy()
+    graph = induced(whole.graph, rows)
     if blocks is not None:
         graph = graph.in_blocks(Blocks.of((items.cumsum(dim=0) - 1)[blocks.batch[nodes]]))
-    x = _rows(whole.x, nodes) if isinstance(whole.x, Sparse) else whole.x[nodes]
+    x = rows_of(whole.x, rows) if isinstance(whole.x, Sparse) else whole.x[nodes]
     ids = None if whole.ids is None else whole.ids[items.cpu().numpy()]
     return whole.replace(name=name, x=x, graph=graph, mask=mask, ids=ids, **kept)
-
-
-def _induced(graph: Graph, nodes: Tensor) -> Graph:
-    count = int(nodes.sum())
-    number = nodes.cumsum(dim=0) - 1
-    row, col = graph.pattern.row, graph.pattern.col
-    kept = nodes[row] & nodes[col]
-    # New numbers rise with the old ones, so the keys stay sorted and unique.
-    keys = number[row[kept]] * count + number[col[kept]]
-    weight = None if graph.weight is None else graph.weight[kept]
-    features = None if graph.edge_features is None else graph.edge_features.kept(kept)
-    # A subgraph of a directed graph may happen to be undirected; saying directed is right all the same.
-    return Graph.from_keys(count, keys, weight, undirected=graph.undirected, edge_features=features)
-
-
-def _rows(x: Sparse, rows: Tensor) -> Sparse:
-    kept = rows[x.pattern.row]
-    length = x.pattern.rowptr.diff()[rows]
-    rowptr = torch.cat([length.new_zeros(1), length.cumsum(dim=0)])
-    return Sparse(Pattern(rowptr, x.pattern.col[kept], (length.numel(), x.shape[1])), x.value[kept])
