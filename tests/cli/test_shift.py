@@ -78,6 +78,26 @@ def test_a_run_and_an_environment(graphshift: Any, fitted: Path) -> None:
     assert json.loads(answer.out)["source"] == "train"
 
 
+def test_a_run_with_several_training_graphs_is_compared_with_all(graphshift: Any, tmp_path: Path) -> None:
+    nodes = pd.read_csv(tables(tmp_path)[0].split(",")[0])
+    nodes.assign(town=["a", "b", "c"] * 100).to_csv(tmp_path / "nodes.csv", index=False)
+    config = tmp_path / "mine.toml"
+    config.write_text(
+        'method = "erm"\n[data]\nnodes = "nodes.csv"\nedges = "old_edges.csv"\nlabel = "vote"\nenvironments = "town"\n'
+        'train = ["a", "b"]\nval = "c"\n'
+    )
+    run = tmp_path / "run"
+    assert graphshift("fit", config, "--epochs", 1, "--out", run).status == 0
+    new = f"{tmp_path / 'nodes.csv'},{tmp_path / 'old_edges.csv'}"
+    answer = graphshift("shift", run, new, "--json")
+    found = json.loads(answer.out)
+    assert (answer.status, found["source"]) == (0, "a, b")
+    assert found["blocks"][1]["details"]["source"]["nodes"] == 200
+    unlabelled = json.loads(graphshift("shift", run, new, "--json", "--no-labels").out)
+    watched = graphshift("watch", run, new, "--json")
+    assert json.loads(watched.out)["effect"] == {block["name"]: block["effect"] for block in unlabelled["blocks"]}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -234,3 +234,19 @@ def test_features_whose_squares_are_infinite_are_refused() -> None:
     x[0, 3] = -1e20
     with pytest.raises(GraphshiftError, match=r"column 3 of `x` in environment 'T1' reaches 1e\+20.*Scale"):
         gs.compare_graphs(data.train[0], data.tests[0].replace(x=x))
+
+
+def test_several_known_graphs_are_taken_together() -> None:
+    first, target = made_pair("features", STRENGTHS["features"][2], 1, nodes=400)
+    second = made_pair("features", 0.0, 2, nodes=400)[0]
+    found = compare_graphs([first, second], target)
+    assert found.moved[0].name == "features"
+    x = torch.cat([first.x, second.x])  # type: ignore[list-item]
+    row = found["features"].details["columns"][0]
+    assert row["source"] == pytest.approx(float(x[:, int(row["column"].removeprefix("column "))].mean()), abs=1e-5)
+    assert found["structure"].details["source"]["nodes"] == 800
+    assert compare_graphs([first], target).to_json() == compare_graphs(first, target).to_json()
+    with pytest.raises(GraphshiftError, match="source is empty"):
+        compare_graphs([], target)
+    with pytest.raises(GraphshiftError, match="has 15; expected the same columns"):
+        compare_graphs([first, second.replace(x=second.x[:, :15])], target)  # type: ignore[index]

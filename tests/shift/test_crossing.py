@@ -171,7 +171,9 @@ def test_values_are_told_in_the_units_of_the_table(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::graphshift.core.errors.GraphshiftWarning")
 def test_units_of_every_treatment() -> None:
     rng = np.random.default_rng(1)
-    nodes = pd.DataFrame({"id": range(80), "a": rng.normal(50, 9, 80), "b": rng.normal(size=80), "v": [0, 0, 1, 1] * 20})
+    nodes = pd.DataFrame(
+        {"id": range(80), "a": rng.normal(50, 9, 80), "b": rng.normal(size=80), "v": [0, 0, 1, 1] * 20}
+    )
     nodes.loc[4, "a"] = None
     edges = pd.DataFrame({"source": rng.integers(0, 80, 200), "target": rng.integers(0, 80, 200)})
     how = {"label": "v", "structure": True, "scale": {"b": "rank"}}

@@ -49,7 +49,7 @@ def shift(
     first, second, about = _graphs(source, target, option, data_dir)
     if no_labels:
         second = second.replace(y=None)
-    remarks = about.pop("remarks", []) + remarks_on([first, second])
+    remarks = about.pop("remarks", []) + remarks_on([*first, second])
     expected = _expected(Path(source), second, data_dir, json_) if _kind(source) == "run" else None
     found = compare_graphs(first, second, level=level, seed=seed, progress=not json_, **about)
     if json_:
@@ -98,15 +98,15 @@ def _show(found: Comparison, remarks: list[str]) -> None:
 
 def _graphs(
     source: str, target: str, option: list[str] | None, data_dir: Path | None
-) -> tuple[Environment, Environment, dict[str, Any]]:
-    """Both graphs, with the names of columns and classes, and remarks."""
+) -> tuple[list[Environment], Environment, dict[str, Any]]:
+    """The graphs of both sides, with the names of columns and classes, and remarks."""
     kinds = [_kind(source), _kind(target)]
     if kinds == ["tables", "tables"]:
         from graphshift.shift.comparing.tables import read_pair
 
         read = read_pair(_tables(source), _tables(target), pairs(option, "--option"))
         names: dict[str, Any] = {"column_names": read.column_names, "column_units": read.column_units}
-        return read.source, read.target, names | {"class_names": read.class_names or None, "remarks": read.remarks}
+        return [read.source], read.target, names | {"class_names": read.class_names or None, "remarks": read.remarks}
     if kinds[1] == "run":
         raise GraphshiftError(f"TARGET is {target!r}, a run; a run can be the SOURCE: what it was trained on.")
     if kinds[0] == "run":
@@ -137,12 +137,12 @@ def _tables(text: str) -> Any:
 
 def _from_datasets(
     source: str, target: str, option: list[str] | None, data_dir: Path | None
-) -> tuple[Environment, Environment, dict[str, Any]]:
+) -> tuple[list[Environment], Environment, dict[str, Any]]:
     names = [source.rpartition(":")[0], target.rpartition(":")[0]]
     first = load_dataset(names[0], option, data_dir)
     second = first if names[1] in (names[0], "") else load_dataset(names[1], option, data_dir)
     found = [environment_of(data, text.rpartition(":")[2]) for data, text in ((first, source), (second, target))]
-    return found[0], found[1], _names(first)
+    return [found[0]], found[1], _names(first)
 
 
 def environment_of(data: Any, name: str) -> Environment:
@@ -166,8 +166,8 @@ def _names(data: Any) -> dict[str, Any]:
 
 def _from_run(
     folder: Path, target: str, kind: str, option: list[str] | None, data_dir: Path | None
-) -> tuple[Environment, Environment, dict[str, Any]]:
-    """The graph that a run was trained on, and a new one with the same columns."""
+) -> tuple[list[Environment], Environment, dict[str, Any]]:
+    """The graphs that a run was trained on, and a new one with the same columns."""
     from graphshift.core.storage import read_json
     from graphshift.datasets import load
     from graphshift.estimators.loading import load_model
@@ -186,4 +186,4 @@ def _from_run(
     else:
         name, _, environment = target.rpartition(":")
         new = environment_of(load_dataset(name, option, data_dir), environment)
-    return data.train[0], new, _names(data)
+    return list(data.train), new, _names(data)

@@ -76,7 +76,7 @@ def watch(
             told({"epoch": len(done)})
 
         file = log or run / "watch.jsonl"
-        found = look(model, data.train[0], graphs, validation=data.val, log=file, report=report, **how)
+        found = look(model, data.train, graphs, validation=data.val, log=file, report=report, **how)
     if out is not None:
         from graphshift.report.watch_page import watch_page
 

@@ -48,13 +48,15 @@ def _propagated(
 ) -> NDArray[np.int64]:
     """One level: the group of each node; a group's size stays at ``most``, or at that of one node."""
     count = matrix.shape[0]
-    label, held = np.arange(count), size.copy()
-    row = np.repeat(np.arange(count), np.diff(matrix.indptr))
+    label, held = np.arange(count, dtype=matrix.indices.dtype), size.copy()
     for _ in range(_ROUNDS):
-        asked = generator.random(count) < 0.5  # not all at once, or neighbours swap for ever
-        best = _best(row, label[matrix.indices], matrix.data, asked[row], count)
-        movers = generator.permutation(np.flatnonzero(asked & (best >= 0) & (best != label)))
-        to = best[movers]
+        asked = np.flatnonzero(generator.random(count) < 0.5)  # not all at once, or neighbours swap for ever
+        best = _best(matrix[asked], label)
+        moves = (best >= 0) & (best != label[asked])
+        movers = generator.permutation(asked[moves])
+        label_of = np.full(count, -1)
+        label_of[asked] = best
+        to = label_of[movers]
         order = np.argsort(to, kind="stable")
         movers, to = movers[order], to[order]
         joined = np.cumsum(size[movers])
@@ -68,17 +70,15 @@ def _propagated(
     return label
 
 
-def _best(
-    row: NDArray[np.int64], group: NDArray[np.int64], weight: NDArray[np.float64], asked: NDArray[np.bool_], count: int
-) -> NDArray[np.int64]:
-    """The group to which most weight of each asked row goes, the first of equal ones; -1 without edges."""
-    row, group, weight = row[asked], group[asked], weight[asked]
-    best = np.full(count, -1)
-    if not len(row):
-        return best
-    table = scipy.sparse.csr_array((weight, (row, group)), shape=(count, count))  # sums what is there twice
+def _best(matrix: scipy.sparse.csr_array, group: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The group of columns to which most weight of each row goes, the first of equal ones; -1 without edges."""
+    table = scipy.sparse.csr_array((matrix.data, group[matrix.indices], matrix.indptr), shape=matrix.shape)
+    table.sum_duplicates()  # sorts groups
+    best = np.full(matrix.shape[0], -1)
     length = np.diff(table.indptr)
     some = np.flatnonzero(length)
+    if not len(some):
+        return best
     highest = np.maximum.reduceat(table.data, table.indptr[some])
     top = np.flatnonzero(table.data == np.repeat(highest, length[some]))
     owner = np.repeat(some, length[some])[top]
@@ -88,10 +88,15 @@ def _best(
 
 
 def _contracted(matrix: scipy.sparse.csr_array, label: NDArray[np.int64], count: int) -> scipy.sparse.csr_array:
-    row = np.repeat(label, np.diff(matrix.indptr))
-    col = label[matrix.indices]
-    apart = row != col
-    return scipy.sparse.csr_array((matrix.data[apart], (row[apart], col[apart])), shape=(count, count))
+    """The graph of groups: how much weight joins two of them."""
+    own = scipy.sparse.csr_array(
+        (np.ones(len(label)), np.argsort(label, kind="stable"), np.searchsorted(np.sort(label), np.arange(count + 1))),
+        shape=(count, len(label)),
+    )
+    to = scipy.sparse.csr_array((matrix.data, label[matrix.indices], matrix.indptr), shape=(len(label), count))
+    found = (own @ to).tocoo()
+    apart = found.row != found.col
+    return scipy.sparse.csr_array((found.data[apart], (found.row[apart], found.col[apart])), shape=(count, count))
 
 
 def _packed(size: NDArray[np.int64], most: int, parts: int, generator: np.random.Generator) -> NDArray[np.int64]:

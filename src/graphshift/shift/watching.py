@@ -92,7 +92,7 @@ class Snapshot(Entry):
 
 def watch(
     model: Predictor,
-    source: Environment,
+    source: Environment | Sequence[Environment],
     snapshots: Iterable[Environment],
     *,
     validation: Sequence[Environment] = (),
@@ -108,7 +108,7 @@ def watch(
 
     Args:
         model: fitted with validation graphs, or calibrated.
-        source: the graph that it was trained on.
+        source: the graph that it was trained on, or several.
         snapshots: with names of their own. Labels are not looked at.
         validation: labelled graphs that the model was not trained on, to make shifted copies of; without them the
             estimate is plainer.
@@ -135,7 +135,8 @@ def watch(
     if not named:
         raise GraphshiftError("watch: there is no snapshot; give at least one.")
     about = METRICS.find(model.task_.metric)
-    rule = f"{_fingerprint(model)} {source.fingerprint()} {level} {drop} {adapt} {seed}"
+    trained = [source] if isinstance(source, Environment) else list(source)
+    rule = f"{_fingerprint(model)} {' '.join(one.fingerprint() for one in trained)} {level} {drop} {adapt} {seed}"
     digests = {name: f"{one.replace(y=None).fingerprint()} {rule}" for name, one in named.items()}
     ledger = Ledger(Snapshot, None if log is None else Path(log))
     fresh = [
@@ -152,7 +153,7 @@ def watch(
         common |= {"at": datetime.now(UTC).isoformat(timespec="seconds")}
         common |= {"level": level}
         if one.name in estimates:
-            comparison = compare_graphs(source, one, level=level, seed=seed)
+            comparison = compare_graphs(trained, one, level=level, seed=seed)
             truth = named[one.name]
             score = model.score(truth, adapt=adapt) if check and truth.y is not None else None
             found = judged(comparison, estimates[one.name], about, drop, score=score, **common)

@@ -58,13 +58,13 @@ def with_target(data: ShiftDataset, target: Graphs | str | None) -> tuple[ShiftD
 
 
 def moved_on(data: ShiftDataset) -> tuple[list[Comparison], list[str]]:
-    """What has moved between the first training graph and each of the largest targets; and what could not be told."""
+    """What has moved between the training graphs and each of the largest targets; and what could not be told."""
     found, notes = [], []
     every = targets_of(data)
     names = columns_of(data.facts.get("preparation")) | {"class_names": data.class_names or None}
     for target in sorted(every, key=lambda e: -e.num_nodes)[:MOST_COMPARED]:
         try:
-            found.append(compare_graphs(data.train[0], target, **names))
+            found.append(compare_graphs(data.train, target, **names))
         except GraphshiftError as error:
             notes.append(f"What has moved on {target.name} cannot be told: {str(error).rstrip('.')}.")
     if len(every) > MOST_COMPARED:

@@ -85,7 +85,7 @@ class Recommendation:
         skipped: candidates that cannot be on these data, and why.
         notes: what a reader must know, such as a GNN that is below a simple model.
         target: what the recommended model predicts for unlabelled target environments.
-        moved: what has moved between the first training graph and the largest of these.
+        moved: what has moved between the training graphs and the largest of these.
         study: the comparison itself.
         blend: the study of the blends of its best models; None where there is none.
     """

@@ -17,6 +17,7 @@ from graphshift.core.progress import progress_bar
 from graphshift.data.environment import Environment
 from graphshift.data.pieces import standing_for
 from graphshift.data.remarks import check_squares
+from graphshift.data.side_by_side import side_by_side
 from graphshift.data.tasks import Task, refuse_graph_level
 from graphshift.datasets.tables.numeric import Unit
 from graphshift.datasets.tables.preparation import Preparation
@@ -101,7 +102,7 @@ class Comparison:
 
 
 def compare_graphs(
-    source: Environment | Data,
+    source: Environment | Data | Sequence[Environment | Data],
     target: Environment | Data,
     *,
     column_names: Sequence[str] | None = None,
@@ -125,7 +126,8 @@ def compare_graphs(
     parts stand that fit into memory (:func:`~graphshift.data.pieces.standing_for`).
 
     Args:
-        source: what is known: a PyG ``Data`` or an :class:`~graphshift.data.environment.Environment`.
+        source: what is known: a PyG ``Data`` or an :class:`~graphshift.data.environment.Environment`, or several, which
+            are taken together, as a model is trained on them.
         target: what is new, with the same columns; labels are not needed.
         column_names: of the features; None numbers them.
         column_units: in which values of columns are told, as a table's ``preparation.feature_units``; None for those
@@ -190,7 +192,12 @@ def _silent(row: Mapping[str, Any]) -> None:
 
 
 def _environments(source: Any, target: Any) -> tuple[Environment, Environment]:
-    first, second = (standing_for(_as(one, name, None)) for one, name in ((source, "source"), (target, "target")))
+    known = list(source) if isinstance(source, list | tuple) else [source]
+    if not known:
+        raise GraphshiftError("compare_graphs: source is empty; expected a graph, or several.")
+    several = [f"source {i + 1}" for i in range(len(known))] if len(known) > 1 else ["source"]
+    first = _together([standing_for(_as(one, name, None)) for one, name in zip(known, several, strict=True)])
+    second = standing_for(_as(target, "target", None))
     if second.y is None and second.task != first.task:
         second = second.replace(task=first.task)
     for e in (first, second):
@@ -215,6 +222,17 @@ def _environments(source: Any, target: Any) -> tuple[Environment, Environment]:
                 "not show what has moved."
             )
     return first, second
+
+
+def _together(graphs: Sequence[Environment]) -> Environment:
+    for e in graphs:
+        refuse_graph_level(e.task, "comparing two graphs node by node")
+        if e.num_features != graphs[0].num_features:
+            raise GraphshiftError(
+                f"compare_graphs: {graphs[0].name!r} has {graphs[0].num_features} columns and {e.name!r} has "
+                f"{e.num_features}; expected the same columns in the same order."
+            )
+    return side_by_side(graphs)
 
 
 def _as(graph: Any, name: str, task: Task | None) -> Environment:
