@@ -19,7 +19,11 @@ def reproduce(
         str | None, Option(metavar="NAMES", help="of the leaderboard: methods, your own too", show_default="all")
     ] = None,
     experiments: Annotated[
-        str | None, Option(metavar="NAMES", help="of the leaderboard: experiments", show_default="all")
+        str | None,
+        Option(metavar="NAMES", help="of the leaderboard: experiments; of strangers: tables", show_default="all"),
+    ] = None,
+    budget: Annotated[
+        str | None, Option(metavar="TIME", help="of strangers: each recommendation's", show_default="60s")
     ] = None,
     quick: Annotated[bool, Option("--quick", help="small: a test that it runs; ignore its numbers")] = False,
     seeds: Annotated[int | None, Option(metavar="N", min=1, help="training seeds of each arm")] = None,
@@ -46,6 +50,7 @@ def reproduce(
     from graphshift.lab.reproduce.request import Request
     from graphshift.lab.reproduce.run import list_items, run_items
     from graphshift.studies import Engine
+    from graphshift.studies.budget import seconds_of
 
     if item == "list":
         list_items(data_dir)
@@ -53,4 +58,5 @@ def reproduce(
     size: dict[str, Any] = {"settings": settings, "seeds": seeds, "data_seeds": data_seeds, "trials": trials}
     how: dict[str, Any] = {"workers": workers, "threads": threads_per_worker, "data_dir": data_dir, "force": force}
     how |= {"engine": Engine(engine, address), "methods": methods, "experiments": experiments}
+    how["budget"] = None if budget is None else seconds_of(budget, "--budget")
     run_items(item, Request(out, quick=quick, show=show, retry_failed=retry_failed, **size, **how))

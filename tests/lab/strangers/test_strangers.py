@@ -14,6 +14,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from graphshift.core.errors import GraphshiftError
 from graphshift.datasets import load
 from graphshift.datasets.tables.describe import describe_tables
 from graphshift.lab.strangers import running
@@ -139,6 +140,10 @@ def test_points_are_counted_by_the_sign_of_the_metric() -> None:
     assert [row["points"] for row in cells] == ["> -3.0", "-1.0"]
     assert [row["best reference"] for row in cells] == ["logistic", "logistic"]
     assert re.search(r"reference: 1 of 2\.", str(table.note))
+    longer = {**RECORD, "budget": 1200.0, "chosen": {"name": "y", "test": 0.78}}
+    both = strangers_tables([longer, RECORD])
+    assert [one.title.rsplit(", ", 1)[1] for one in both] == ["in 60 s", "in 20 min"]
+    assert both[1].rows[0][-2] == "-2.0"  # at the bar, in spite of rounding: 0.80 - 0.78 > 0.02 in floats
 
 
 def test_data_that_are_not_here_are_left_out(tmp_path: Path) -> None:
@@ -149,6 +154,10 @@ def test_all_cases_have_names_of_their_own() -> None:
     wanted = cases(2)
     assert len({case.key for case in wanted}) == len(wanted)
     assert {case.name for case in cases(quick=True)} <= set(MADE)
+    few = cases(names="streamers, visits", budget=1200.0)
+    assert [case.key for case in few] == ["visits, 0, 1200 s", "streamers, 0, 1200 s"]
+    with pytest.raises(GraphshiftError, match="--experiments has 'streamer'; .* Did you mean 'streamers'"):
+        cases(names="streamer")
 
 
 def test_a_case_keeps_the_choice_and_what_it_was_made_from(monkeypatch: pytest.MonkeyPatch) -> None:

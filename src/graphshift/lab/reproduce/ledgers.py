@@ -114,7 +114,8 @@ def _batches(item: Item, file: Path, request: Request) -> Work:
 
 
 def _strangers(item: Item, file: Path, request: Request) -> Work:
-    wanted = strangers.cases(request.data_seeds or 1, quick=request.quick)
+    some = {} if request.budget is None else {"budget": request.budget}
+    wanted = strangers.cases(request.data_seeds or 1, names=request.experiments, quick=request.quick, **some)
     workers = 1 if request.workers is None else request.workers
     measure = partial(strangers.record_of, data_dir=request.data_dir, workers=workers)
     return _cases(item, file, request, wanted, measure)

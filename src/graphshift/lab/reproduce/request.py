@@ -28,7 +28,8 @@ class Request:
         quick: small, in a folder ``quick`` of its own.
         show: run nothing, show what the folder has.
         data_dir: where the raw files of datasets are.
-        methods, experiments: of the leaderboard; names with commas between; None for all.
+        methods, experiments: of the leaderboard; names with commas between; None for all. Of ``strangers`` the tables.
+        budget: of ``strangers``: seconds that each recommendation may take; None for its default.
         workers, threads, engine, retry_failed, force: what :func:`graphshift.studies.run_study` takes.
     """
 
@@ -42,6 +43,7 @@ class Request:
     data_dir: Path | None = None
     methods: str | None = None
     experiments: str | None = None
+    budget: float | None = None
     workers: int | None = 1
     threads: int | None = None
     engine: Engine = LOCAL

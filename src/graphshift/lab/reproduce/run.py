@@ -30,8 +30,12 @@ def run_items(name: str, request: Request) -> None:
     """
     chosen = request.chosen
     wanted = list(ITEMS.values()) if name == "all" else [find(name)]
-    if (request.methods or request.experiments) and name != "leaderboard":
-        raise GraphshiftError(f"--methods and --experiments choose cells of the leaderboard; {name} has none.")
+    if request.methods and name != "leaderboard":
+        raise GraphshiftError(f"--methods chooses cells of the leaderboard; {name} has none.")
+    if request.experiments and name not in ("leaderboard", "strangers"):
+        raise GraphshiftError(f"--experiments chooses of the leaderboard, or of strangers; {name} has none to choose.")
+    if request.budget and name != "strangers":
+        raise GraphshiftError(f"--budget is the time of each recommendation of strangers; {name} has none.")
     if not sum(len(_run(item, request, chosen)) for item in wanted):
         raise GraphshiftError(f"{name}: nothing of it can be shown here; see the notes above.")
 

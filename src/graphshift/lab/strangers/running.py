@@ -15,6 +15,7 @@ from zlib import crc32
 import numpy as np
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.core.registry import expected_one_of
 from graphshift.data.metrics import METRICS
 from graphshift.datasets import load
 from graphshift.datasets.tables.describe import describe_tables
@@ -50,12 +51,17 @@ class Case:
         return MADE[self.name](np.random.default_rng([self.draw, crc32(self.name.encode())]))
 
 
-def cases(draws: int = 1, *, budget: float = 60.0, quick: bool = False) -> list[Case]:
-    """All of them; ``quick`` has a small made one alone."""
+def cases(draws: int = 1, *, names: str | None = None, budget: float = 60.0, quick: bool = False) -> list[Case]:
+    """All of them, or those of these names, with commas between; ``quick`` has a small made one alone."""
     if quick:
         return [Case("visits", 0, 5.0)]
     made = [Case(name, draw, budget) for draw in range(draws) for name in MADE]
-    return [*made, *(Case(name, 0, budget) for name in REAL)]
+    known = [*made, *(Case(name, 0, budget) for name in REAL)]
+    wanted = [*MADE, *REAL] if names is None else [name.strip() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if name not in MADE and name not in REAL:
+            raise GraphshiftError(f"--experiments has {name!r}; {expected_one_of(name, [*MADE, *REAL])}")
+    return [case for case in known if case.name in wanted]
 
 
 def record_of(case: Case, data_dir: Path | None, workers: int) -> dict[str, Any] | None:

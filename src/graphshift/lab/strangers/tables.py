@@ -7,6 +7,7 @@ from typing import Any
 
 from graphshift.data.metrics import METRICS
 from graphshift.report.study_tables import StudyTable
+from graphshift.studies.progress import duration
 
 #: Points that the recommended model may be below the best reference.
 BAR = 0.02
@@ -20,15 +21,20 @@ def behind(record: Mapping[str, Any]) -> tuple[str, float]:
 
 
 def strangers_tables(records: Sequence[Mapping[str, Any]]) -> list[StudyTable]:
-    """One row for each case."""
+    """For each budget a table, with one row for each case."""
+    budgets = sorted({record["budget"] for record in records})
+    return [_table([one for one in records if one["budget"] == budget], budget) for budget in budgets]
+
+
+def _table(records: Sequence[Mapping[str, Any]], budget: float) -> StudyTable:
     rows, missed = [], 0
     for record in records:
         show = METRICS[record["metric"]].show
         name, gap = behind(record)
-        late = bool(gap > BAR)
+        late = round(gap, 9) > BAR  # a difference of floats is not exact
         missed += late
         best = record["best"]
-        row = [f"{record['stranger']} {record['draw']}", record["metric"], f"{record['budget']:g} s"]
+        row = [f"{record['stranger']} {record['draw']}", record["metric"]]
         row += [record["chosen"]["name"], show(record["chosen"]["test"]), name, show(record["references"][name])]
         row += [f"{'> ' * late}{0.0 - 100 * gap:+.1f}", f"{best['name']} ({show(best['test'])})"]
         rows.append(row)
@@ -37,15 +43,5 @@ def strangers_tables(records: Sequence[Mapping[str, Any]]) -> list[StudyTable]:
         f"reference: {missed} of {len(records)}. Best arm: the candidate that is best on the tests, which nobody can "
         "choose."
     )
-    columns = [
-        "stranger",
-        "metric",
-        "budget",
-        "recommended",
-        "test",
-        "best reference",
-        "its test",
-        "points",
-        "best arm",
-    ]
-    return [StudyTable("recommend on strangers' tables", columns, rows, note)]
+    columns = ["stranger", "metric", "recommended", "test", "best reference", "its test", "points", "best arm"]
+    return StudyTable(f"recommend on strangers' tables, in {duration(budget)}", columns, rows, note)
