@@ -34,6 +34,22 @@ def test_classes_that_are_coded_otherwise_are_noticed(sparse: bool) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_features_that_say_nothing_look_like_no_other_class() -> None:
+    """The means of three random groups in two directions point somewhere, and often to another class's."""
+    shared = torch.randn(2, 8, generator=torch.Generator().manual_seed(0))
+
+    def useless(name: str, seed: int) -> gs.Environment:
+        generator = torch.Generator().manual_seed(seed)
+        x = torch.randn(200, 2, generator=generator) @ shared
+        y = torch.randint(0, 3, (200,), generator=generator)
+        return gs.Environment(name, Data(x=x, edge_index=torch.empty(2, 0, dtype=torch.int64), y=y))
+
+    train = useless("a", 0)
+    val = [useless(f"b{seed}", seed) for seed in range(1, 21)]
+    assert remarks(gs.ShiftDataset("d", [train], val)) == []
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_edges_between_unlike_nodes_are_noticed() -> None:
     low = environment("a", [0, 1, 2], same=0.05)
     (found,) = remarks(gs.ShiftDataset("d", [low]))

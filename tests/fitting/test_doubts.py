@@ -57,6 +57,9 @@ def test_unlike_neighbours_are_told() -> None:
     assert "ERM is below the largest class (%) in val (" in found[0]
     assert "of edges join nodes of one class" in found[1]
     assert "graphshift recommend" in found[-1]
+    found = told(gs.Logistic(), made(alike=0.02, codes=(1, 2, 0)))
+    assert found
+    assert not any("of edges join" in one for one in found)  # it does not look at them
 
 
 def test_other_metrics_and_the_largest_class_itself_are_left_alone() -> None:

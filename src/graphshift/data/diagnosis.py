@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse
 import torch
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
@@ -19,17 +20,23 @@ _LOW = 1.2
 _MARGIN = 0.2
 
 
-def remarks(data: ShiftDataset, scored: Sequence[Environment] | None = None) -> list[str]:
+#: So often classes are drawn anew to see how alike they are by chance; all draws must be less alike.
+_DRAWS = 99
+
+
+def remarks(data: ShiftDataset, scored: Sequence[Environment] | None = None, *, edges: bool = True) -> list[str]:
     """Sentences about the data that explain low scores, if something stands out.
 
     Args:
         data: with classes; of values nothing is said.
         scored: the labelled environments whose classes are looked at; None for the validation ones, so that no test
             label is.
+        edges: whether the model uses them.
     """
     if not data.task.is_classification:
         return []
-    about = [*_about_edges(data.train), *_about_classes(data, data.val if scored is None else scored)]
+    about = _about_edges(data.train) if edges else []
+    about += _about_classes(data, data.val if scored is None else scored)
     return [*about, *_about_copies(data.environments)]
 
 
@@ -92,25 +99,46 @@ def _about_classes(data: ShiftDataset, scored: Sequence[Environment]) -> list[st
     classes, found = data.task.num_classes, []
     known = _class_means(data.train, classes)
     for environment in scored:
-        own = _class_means([environment], classes)
-        there = [c for c in range(classes) if known[c] is not None and own[c] is not None]
-        if len(there) < 2:
+        alike = _alike(known, environment)
+        if len(alike) < 2:
             continue
-        centre = [torch.stack([means[c] for c in there]).mean(dim=0) for means in (known, own)]  # type: ignore[misc]
-        theirs, ours = (
-            torch.nn.functional.normalize(torch.stack([means[c] - mid for c in there]), dim=1)  # type: ignore[operator]
-            for means, mid in zip((known, own), centre, strict=True)
-        )
-        alike = (ours @ theirs.t()).numpy()
-        rows, columns = linear_sum_assignment(-alike)
-        gain = float(alike[rows, columns].mean() - np.diag(alike).mean())
-        if gain > _MARGIN and float(alike[rows, columns].mean()) > 0.5:
-            moved = int((rows != columns).sum())
+        best, columns = _best_match(alike)
+        if best - float(np.diag(alike).mean()) > _MARGIN and best > 0.5 and _is_no_chance(best, known, environment):
+            moved = int((columns != np.arange(len(alike))).sum())
             found.append(
-                f"In {environment.name!r} {moved} of {len(there)} classes look like other classes of training: check "
+                f"In {environment.name!r} {moved} of {len(alike)} classes look like other classes of training: check "
                 "that the class codes mean the same in every environment."
             )
     return found
+
+
+def _alike(known: Sequence[Tensor | None], environment: Environment) -> NDArray[np.float64]:
+    """Cosines between the mean features of classes there and in training, of the classes that both have."""
+    own = _class_means([environment], len(known))
+    both = [(one, other) for one, other in zip(own, known, strict=True) if one is not None and other is not None]
+    if not both:
+        return np.zeros((0, 0))
+    ours, theirs = (torch.stack(means) for means in zip(*both, strict=True))
+    ours, theirs = (torch.nn.functional.normalize(means - means.mean(dim=0), dim=1) for means in (ours, theirs))
+    return np.asarray((ours @ theirs.t()).numpy())
+
+
+def _best_match(alike: NDArray[np.float64]) -> tuple[float, NDArray[np.intp]]:
+    """How alike classes are on average where each has the one of training that suits all best, and which that is."""
+    rows, columns = linear_sum_assignment(-alike)
+    return float(alike[rows, columns].mean()), columns
+
+
+def _is_no_chance(best: float, known: Sequence[Tensor | None], environment: Environment) -> bool:
+    """Whether classes that are drawn anew never match as well: features that say nothing match some class, too."""
+    generator, counted = torch.Generator().manual_seed(0), environment.counted.cpu()
+    for _ in range(_DRAWS):
+        assert environment.y is not None
+        y = environment.y.clone().cpu()
+        y[counted] = y[counted[torch.randperm(counted.numel(), generator=generator)]]
+        if _best_match(_alike(known, environment.replace(y=y)))[0] >= best:
+            return False
+    return True
 
 
 def _class_means(environments: Sequence[Environment], classes: int) -> list[Tensor | None]:

@@ -33,7 +33,7 @@ def warnings_about(result: Mapping[str, Any], data: ShiftDataset) -> list[str]:
         return []
     shown = ", ".join(texts[:5]) + (f" and {len(texts) - 5} more" if len(texts) > 5 else "")
     found = [f"{method.label} is below the largest class (%) in {shown}: always to say that class would be better."]
-    found += remarks(data, below)
+    found += remarks(data, below, edges=method.uses_backbone)
     if method.uses_backbone:
         found.append(
             "Compare it with models without a GNN on the same columns: --method logistic, --method forest, or "
