@@ -93,8 +93,8 @@ def test_a_slow_fit_is_guessed_from_some_of_the_nodes(monkeypatch: pytest.Monkey
     ("budget_", "expected"),
     [
         (1e4, {}),
-        (1e3, {"trees": 100}),  # it takes 200 s, and may take 100
-        (400.0, {"trees": 100, "rows_per_tree": 2400}),  # 40 s, of the 100 s that so many trees take
+        (4e3, {"trees": 120}),  # it takes 200 s, and may take 120
+        (1e3, {"trees": 100, "rows_per_tree": 1800}),  # 30 s, of the 100 s that so many trees take
         (100.0, {"trees": 100, "rows_per_tree": 1000}),  # never fewer
     ],
 )

@@ -156,7 +156,7 @@ def test_all_cases_have_names_of_their_own() -> None:
     assert {case.name for case in cases(quick=True)} <= set(MADE)
     few = cases(names="streamers, visits", budget=1200.0)
     assert [case.key for case in few] == ["visits, 0, 1200 s", "streamers, 0, 1200 s"]
-    with pytest.raises(GraphshiftError, match="--experiments has 'streamer'; .* Did you mean 'streamers'"):
+    with pytest.raises(GraphshiftError, match=r"--experiments has 'streamer'; .* Did you mean 'streamers'"):
         cases(names="streamer")
 
 

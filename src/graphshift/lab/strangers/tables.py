@@ -31,7 +31,7 @@ def _table(records: Sequence[Mapping[str, Any]], budget: float) -> StudyTable:
     for record in records:
         show = METRICS[record["metric"]].show
         name, gap = behind(record)
-        late = round(gap, 9) > BAR  # a difference of floats is not exact
+        late = bool(round(gap, 9) > BAR)  # a difference of floats is not exact
         missed += late
         best = record["best"]
         row = [f"{record['stranger']} {record['draw']}", record["metric"]]
