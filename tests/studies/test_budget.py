@@ -94,7 +94,7 @@ def test_a_slow_fit_is_guessed_from_some_of_the_nodes(monkeypatch: pytest.Monkey
     [
         (1e4, {}),
         (4e3, {"trees": 120}),  # it takes 200 s, and may take 120
-        (1e3, {"trees": 100, "rows_per_tree": 1800}),  # 30 s, of the 100 s that so many trees take
+        (800.0, {"trees": 100, "rows_per_tree": 1440}),  # 24 s, of the 100 s that so many trees take
         (100.0, {"trees": 100, "rows_per_tree": 1000}),  # never fewer
     ],
 )
