@@ -259,7 +259,13 @@ def test_ends_of_edges_are_the_columns_with_ids_of_nodes(tmp_path: Path) -> None
     nodes, edges = world({"sea": 60, "lake": 40})
     edges = pd.DataFrame({"number": range(len(edges)), "one": edges["a"], "kind": "knows", "other": edges["b"]})
     assert [described(tmp_path, nodes, edges)[0][end] for end in ("source", "target")] == ["one", "other"]
+    # Amounts are among the ids as well, and some ends are not.
     nodes["code"] = range(1000, 1000 + len(nodes))
+    edges["amount"] = 1000 + np.arange(len(edges)) % 7
     for name in ("one", "other"):
         edges[name] = edges[name].str[1:].astype(int) + 1000
-    assert [described(tmp_path, nodes, edges)[0][end] for end in ("source", "target")] == ["one", "other"]
+    edges["number"] += 1000
+    edges.loc[:2, "other"] = 7
+    with pytest.warns(GraphshiftWarning, match="3 of 300 edges name nodes that"):
+        table, _ = described(tmp_path, nodes, edges)
+    assert (table["source"], table["target"]) == ("one", "other")

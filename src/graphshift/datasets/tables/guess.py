@@ -282,7 +282,7 @@ def _graph_column(nodes: Table, graphs: Table) -> str:
 
 
 def _ends(edges: Table, nodes: Table, graph: str | None = None) -> tuple[str, str]:
-    """The columns that are called so; else the two with most values in a column of ``nodes`` without repetitions."""
+    """The columns that are called so; else the first two with values of a column of ``nodes`` that repeats none."""
     lower = {name.lower(): name for name in edges.frame.columns if name != graph}
     for source, target in _ENDS_NAMES:
         if source in lower and target in lower:
@@ -296,8 +296,10 @@ def _ends(edges: Table, nodes: Table, graph: str | None = None) -> tuple[str, st
         name: max((int(_among(column, texts).sum()) / max(1, len(texts)) for column in ids), default=0.0)
         for name, texts in some.items()
     }
-    best = sorted(found, key=found.__getitem__, reverse=True)[:2]
-    first, second = (name for name in found if name in best)
+    likely = [name for name, share in found.items() if share >= max(found.values()) / 2]
+    repeated = [name for name in likely if not edges.frame[name].is_unique]  # what numbers the rows is not
+    best = [name for name in found if name in sorted(found, key=found.__getitem__)[-2:]]
+    first, second, *_ = next(names for names in (repeated, likely, best) if len(names) > 1)
     return first, second
 
 
