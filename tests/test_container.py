@@ -21,3 +21,12 @@ def test_what_is_copied_is_there_and_the_command_has_its_options() -> None:
     assert {"host"} == {one.removeprefix("--") for one in options if one.startswith("--")}
     assert "host" in inspect.signature(serve).parameters
     assert re.search(r"^USER graphshift$", text, re.MULTILINE)
+
+
+def test_what_is_copied_is_sent_and_nothing_else() -> None:
+    copied = re.findall(
+        r"^COPY (?!--from)(.+) \S+$", (ROOT / "Containerfile").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert lines[1] == "*"
+    assert {line[1:] for line in lines if line.startswith("!")} == set(" ".join(copied).split())

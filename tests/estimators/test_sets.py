@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import graphshift as gs
 from graphshift.core.errors import GraphshiftError
 from graphshift.core.storage import read_tensors, write_tensors
 from graphshift.estimators.held_out import HeldOut, Signals
-from graphshift.estimators.sets import WEIGHTS, HowSets, class_weights, sets_of, weighting
+from graphshift.estimators.sets import WEIGHTS, HowSets, PredictionSets, class_weights, sets_of, weighting
 
 
 @pytest.fixture(scope="module")
@@ -188,3 +189,16 @@ def test_held_out_nodes_that_do_not_fit_are_refused(name: str, change: str) -> N
         arrays[name] = arrays[name].int() if change == "type" else arrays[name][:-1]
     with pytest.raises(ValueError, match=r"missing|other types|differ in length|outside the classes"):
         HeldOut.from_arrays(arrays, task)
+
+
+def test_sets_show_themselves() -> None:
+    members = np.array([[True, False], [True, True], [False, True]])
+    found = PredictionSets(0.9, members, None, "moved", 10.0, "largest with copies in which <edges> moved")
+    assert repr(found) == "PredictionSets(3 nodes, coverage 0.9, 1.33 classes on average, weights 'moved')"
+    text = found._repr_html_()
+    assert "Sets with a coverage of 90 %" in text
+    assert "&lt;edges&gt;" in text
+    assert [*re.findall(r">(\d+)</td>", text)] == ["1", "2", "2", "1"]  # two sets of one class, one of two
+    wide = PredictionSets(0.8, None, np.array([[0.0, 1.0], [0.0, 3.0]]), "none", 10.0)
+    assert repr(wide) == "PredictionSets(2 nodes, coverage 0.8, 2 wide on average, weights 'none')"
+    assert ">2</td>" in wide._repr_html_()

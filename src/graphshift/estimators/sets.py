@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphshift.core.errors import GraphshiftError, GraphshiftWarning
+from graphshift.core.html import html_table
 from graphshift.core.registry import expected_one_of
 from graphshift.data.environment import Environment
 from graphshift.estimators.conformal import SCORES, density_ratio, effective_number, quantile
@@ -71,7 +72,7 @@ class HowSets:
             raise GraphshiftError(f"smooth is {self.smooth} and alike {self.alike}; together they are at most 1.")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PredictionSets:
     """The sets of one graph's nodes.
 
@@ -90,6 +91,21 @@ class PredictionSets:
     weights: str
     nodes: float
     remark: str = ""
+
+    def __repr__(self) -> str:
+        what = "classes" if self.members is not None else "wide"
+        mean = f"{self.sizes.mean():.3g} {what} on average" if len(self.sizes) else "empty"
+        return f"PredictionSets({len(self.sizes)} nodes, coverage {self.coverage:g}, {mean}, weights {self.weights!r})"
+
+    def _repr_html_(self) -> str:
+        """For Jupyter."""
+        title, note = f"Sets with a coverage of {100 * self.coverage:g} %", f"Weights: {self.weights}. {self.remark}"
+        if self.members is not None:
+            sizes, counts = np.unique(self.sizes, return_counts=True)
+            rows = [[int(size), int(count)] for size, count in zip(sizes, counts, strict=True)]
+            return html_table(title, ["classes in the set", "nodes"], rows, note=note.strip())
+        rows = [[f"{100 * part:g} %", f"{np.quantile(self.sizes, part):.4g}"] for part in (0.1, 0.5, 0.9)]
+        return html_table(title, ["of the intervals", "are at most so wide"], rows, note=note.strip())
 
     @property
     def sizes(self) -> NDArray[Any]:

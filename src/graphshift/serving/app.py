@@ -101,7 +101,7 @@ def create_app(
 
 _DESCRIPTION = (
     "POST a graph, or the nodes of a graph that changed, and get predictions. A mistake in a request is answered with "
-    "status 422 and one sentence. Nothing that is sent is kept."
+    "status 422 and one sentence. Graphs that are sent are not kept; how right the model is on the last eight is."
 )
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"description": "predictions, one for each node, and notes on what was left out or filled in"},

@@ -70,6 +70,9 @@ class Calibrator(Generic[Model]):
             self.model.explore(self.validation, seed=seed)
         self._models: OrderedDict[str, Model] = OrderedDict()
 
+    def __repr__(self) -> str:
+        return f"Calibrator({self.model!r}, {', '.join(e.name for e in self.validation)})"
+
     @cached_property
     def _unmoved(self) -> list[dict[str, Tensor]]:
         """What the model shows of the validation graphs as they are."""
