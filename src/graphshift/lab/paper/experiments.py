@@ -23,7 +23,7 @@ class Experiment:
         beta_grows: what the code multiplies β by over training.
         text: settings in which the paper's text differs from the code.
         text_options: options of the data in which the text differs from ``options``.
-        tuned_options: options of the data of settings other than these two: versions that committed results stand on.
+        tuned_options: options of the data where all methods are compared: versions that committed results stand on.
         common: settings that both methods share.
         methods: that it compares.
         settings: that it can be run in; none where it is of the leaderboard alone.

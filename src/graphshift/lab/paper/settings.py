@@ -131,7 +131,7 @@ def _fair(experiment: Experiment) -> _Made:
     fixed = {n: v for n, v in experiment.eerm.items() if n not in ("lr", "beta", "edits_per_node")}
     common = {"inner_steps": 1, **experiment.common, **fixed}
     arms = crossed_arms(["erm", "eerm"], [experiment.backbone], ["reinforce", "random"], common=common)
-    return arms, {**experiment.options, **experiment.tuned_options}, experiment.trials
+    return arms, dict(experiment.options), experiment.trials
 
 
 def _methods(experiment: Experiment) -> _Made:
