@@ -18,6 +18,7 @@ from graphshift.datasets.own import from_tables
 from graphshift.datasets.tables.columns import feature_names, transform
 from graphshift.datasets.tables.files import Table
 from graphshift.datasets.tables.fit_columns import Wishes, fit_columns
+from graphshift.datasets.tables.text import are_texts
 from own_tables import ROLES, people
 
 
@@ -142,6 +143,21 @@ def test_text_is_the_tf_idf_of_scikit_learn_over_the_training_rows() -> None:
     np.testing.assert_allclose(x, vectoriser.transform([text or "" for text in texts]).toarray(), atol=1e-6)
     assert names == [f"c:{word}" for word in vectoriser.get_feature_names_out()]
     assert any("4 missing texts, set to zeros (first row 6)" in line for line in remarks)
+
+
+def test_of_many_cells_some_say_whether_they_are_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    findall = pd.core.strings.accessor.StringMethods.findall
+    monkeypatch.setattr(
+        pd.core.strings.accessor.StringMethods,
+        "findall",
+        lambda self, *how: looked.append(len(self._data)) or findall(self, *how),
+    )
+    cells = pd.Series([f"person {i} of somewhere" for i in range(60_000)])
+    assert are_texts(cells)
+    assert not are_texts(cells.str.replace(" of somewhere", ""))
+    assert not are_texts(pd.concat([cells[:100]] * 600, ignore_index=True))  # few, again and again
+    assert looked == [10_000]
 
 
 def test_hashed_text_is_that_of_scikit_learn() -> None:

@@ -16,6 +16,7 @@ from graphshift.datasets.tables.files import Table
 from graphshift.datasets.tables.kinds import FEWEST
 
 _MOST_WORDS = 20_000  # of a vocabulary: the most frequent ones
+_LOOKED_AT = 10_000  # cells, of which it is seen whether they are sentences
 _HASHED = 4096  # features of hashed words
 
 
@@ -54,9 +55,10 @@ class Text(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
 
 def are_texts(column: pd.Series) -> bool:
     """Whether training cells are sentences: several words each, most cells unlike the others, and words in common."""
-    texts = column.dropna().astype(str)
-    if len(texts) < FEWEST or texts.nunique() < max(FEWEST, len(texts) / 3):
+    texts = column.dropna()
+    if len(texts) < FEWEST or texts.astype(str).nunique() < max(FEWEST, len(texts) / 3):
         return False
+    texts = texts.iloc[:: max(1, len(texts) // _LOOKED_AT)].astype(str)
     if float((texts.str.count(r"\S+") >= 3).mean()) < 0.5:
         return False
     seen = texts.drop_duplicates().str.lower().str.findall(r"\b\w\w+\b").map(set).explode()
