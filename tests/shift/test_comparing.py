@@ -10,9 +10,10 @@ import graphshift as gs
 from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
 from graphshift.lab.shift.planting import STRENGTHS, made_pair
-from graphshift.shift.comparing import halving
+from graphshift.shift.comparing import halving, labels
 from graphshift.shift.comparing.compare import Comparison, compare_graphs
 from graphshift.shift.comparing.edges import fitted
+from graphshift.shift.comparing.labels import predicted_classes
 from graphshift.shift.comparing.parts import Parts, exchange_test, holm, parts_of, t_values
 from graphshift.shift.comparing.sides import make_pair
 from graphshift.shift.comparing.telling import _ranks
@@ -159,6 +160,30 @@ def test_without_labels_of_the_target_classes_are_predicted() -> None:
     assert found["labels"].details["estimated"]
     same = compare_graphs(source, target.replace(y=None))
     assert same.to_json() == found.to_json()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_classes_are_predicted_some_nodes_at_a_time(monkeypatch: pytest.MonkeyPatch, sparse: bool) -> None:
+    source, target = made_pair("edges", 0.4, 2, nodes=500)
+    if sparse:
+        data = [e.data for e in (source, target)]
+        for one in data:
+            one.x = one.x.to_sparse_csr()
+        source, target = (Environment(e.name, one, e.task) for e, one in zip((source, target), data, strict=True))
+    whole = make_pair(source, target.replace(y=None), ("0", "1", "2", "3"), 0)
+    found = predicted_classes(whole)
+    monkeypatch.setattr(labels, "_PIECE", 37)
+    pieces = make_pair(source, target.replace(y=None), ("0", "1", "2", "3"), 0)
+    again = predicted_classes(pieces)
+    assert found is not None
+    assert again is not None
+    for one, other in zip(found, again, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    x = np.asarray(torch.as_tensor(target.x.to_dense() if sparse else target.x))  # type: ignore[union-attr]
+    near = whole.target.matrix.toarray() @ x / np.maximum(whole.target.degree, 1)[:, None]
+    table = labels._with_neighbours(whole.target, np.array([3, 40, 41]))
+    expected = np.concatenate([x, near], axis=1)[[3, 40, 41]]
+    np.testing.assert_allclose(table.toarray() if sparse else table, expected, atol=1e-5)
 
 
 def test_errors_of_predicted_classes_are_taken_out_of_what_edges_join() -> None:

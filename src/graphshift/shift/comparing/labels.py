@@ -15,11 +15,12 @@ from sklearn.linear_model import LogisticRegression
 from graphshift.estimators.adaptation import calibrated_to
 from graphshift.shift.comparing.block import Block
 from graphshift.shift.comparing.parts import Array, drawn_parts, exchange_test, interval
-from graphshift.shift.comparing.sides import Pair
+from graphshift.shift.comparing.sides import Pair, Side
 
 _MEASURE = "share of nodes that would have to change their class"
 _FOLDS = 4
 _MOST = 20_000  # source nodes that the predictions are learned from
+_PIECE = 20_000  # nodes that are predicted at a time
 
 
 def labels_block(pair: Pair) -> Block:
@@ -156,7 +157,7 @@ def _estimated(pair: Pair) -> Block:
         high=high,
         p=tested.overall,
         evidence=tested.evidence,
-        says=_sentence(pair, a, b, effect, " (estimated)"),
+        says=_sentence(pair, a, b, effect, f" (estimated; {100 * low:.0f} to {100 * high:.0f} %)"),
         details=details,
         caveats=tuple(caveats),
     )
@@ -170,29 +171,30 @@ def predicted_classes(pair: Pair) -> tuple[Array, NDArray[np.int64], Array, floa
     """
     source = pair.source.environment
     assert source.y is not None
-    tables = [_with_neighbours(side.x, side.matrix, side.degree) for side in pair.sides]
-    counted = pair.source.counted
+    first, second = pair.sides
+    counted = np.flatnonzero(first.counted)
     classes = source.y.cpu().numpy()[counted]
     count = len(pair.class_names)
     if len(np.unique(classes)) < 2:
         return None
-    table = tables[0][counted]
     number = pair.parts.number[~pair.parts.target_nodes]
     fold = np.random.default_rng([pair.seed, 5]).permutation(int(number.max()) + 1)[number] % _FOLDS
     logarithms = np.full((len(classes), count), -30.0)
     for one in range(_FOLDS):
-        held = fold == one
-        model = learned_classifier(table[~held], classes[~held], pair.seed)
+        held, others = np.flatnonzero(fold == one), np.flatnonzero(fold != one)
+        model = _learned(first, counted[others], classes[others], pair.seed)
         if model is None:
             return None
-        logarithms[np.ix_(np.flatnonzero(held), model.classes_)] = model.predict_log_proba(table[held])
+        _fill(logarithms, held, model, first, counted[held])
     accuracy = float((logarithms.argmax(axis=1) == classes).mean())
     if accuracy <= np.bincount(classes).max() / len(classes) + 0.02:
         return None
-    model = learned_classifier(table, classes, pair.seed)
+    model = _learned(first, counted, classes, pair.seed)
     assert model is not None
-    everyone = np.full((tables[1].shape[0], count), -30.0)
-    everyone[:, model.classes_] = np.maximum(model.predict_log_proba(tables[1]), -30)
+    every = np.arange(pair.target.environment.num_nodes)
+    everyone = np.full((len(every), count), -30.0)
+    _fill(everyone, every, model, second, every)
+    everyone = np.maximum(everyone, -30)
     known = np.full(source.num_nodes, -1)
     known[counted] = logarithms.argmax(axis=1)
     pair.classes = (known, everyone.argmax(axis=1))
@@ -211,18 +213,37 @@ def learned_classifier(table: Any, classes: NDArray[np.int64], seed: int, most: 
     """
     if len(np.unique(classes)) < 2:
         return None
-    if table.shape[0] > most:
-        rows = np.sort(np.random.default_rng([seed, 6]).permutation(table.shape[0])[:most])
-        table, classes = table[rows], classes[rows]
+    rows = _some(table.shape[0], most, seed)
+    table, classes = table[rows], classes[rows]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return LogisticRegression(max_iter=100, tol=1e-3).fit(table, classes)
 
 
-def _with_neighbours(x: Any, matrix: Any, degree: Array) -> Any:
-    """Features beside the mean of the neighbours' features."""
-    inverse = scipy.sparse.diags_array(1 / np.maximum(degree, 1))
-    around = inverse @ (matrix @ x)
+def _some(count: int, most: int, seed: int) -> Any:
+    """Which of ``count`` rows are learned from: all, or as many as may be."""
+    return slice(None) if count <= most else np.sort(np.random.default_rng([seed, 6]).permutation(count)[:most])
+
+
+def _learned(side: Side, nodes: NDArray[np.int64], classes: NDArray[np.int64], seed: int) -> Any:
+    """As :func:`learned_classifier`, of some nodes of a side by their features and those around them."""
+    rows = _some(len(nodes), _MOST, seed)
+    return learned_classifier(_with_neighbours(side, nodes[rows]), classes[rows], seed)
+
+
+def _fill(logarithms: Array, places: NDArray[np.int64], model: Any, side: Side, nodes: NDArray[np.int64]) -> None:
+    """Puts log probabilities of nodes into the rows ``places``, some nodes at a time: a table of all would be large."""
+    for begin in range(0, len(nodes), _PIECE):
+        piece = slice(begin, begin + _PIECE)
+        said = model.predict_log_proba(_with_neighbours(side, nodes[piece]))
+        logarithms[np.ix_(places[piece], model.classes_)] = said
+
+
+def _with_neighbours(side: Side, nodes: NDArray[np.int64]) -> Any:
+    """Features of some nodes beside the mean of their neighbours' features."""
+    inverse = scipy.sparse.diags_array(1 / np.maximum(side.degree[nodes], 1))
+    edges = side.matrix[nodes].astype(side.x.dtype)  # of another type, the product would copy all features
+    x, around = side.x[nodes].astype(np.float64), inverse @ (edges @ side.x)
     if scipy.sparse.issparse(x):
         return scipy.sparse.csr_array(scipy.sparse.hstack([x, around]))
     return np.concatenate([x, around], axis=1)
