@@ -38,3 +38,32 @@ def test_mistakes_are_one_line(graphshift: Any, run: Path, tmp_path: Path) -> No
     answer = graphshift("estimate", run, *DATA, "--adapt", "prior")
     assert answer.status == 2
     assert "adapt is 'prior'" in answer.err
+
+
+def test_one_environment_of_a_dataset(graphshift: Any, run: Path) -> None:
+    every = json.loads(graphshift("estimate", run, *DATA, "--json", "--no-copies").out)
+    name, *options = DATA
+    one = graphshift("estimate", run, f"{name}:T1", *options, "--json", "--no-copies")
+    assert json.loads(one.out) == {"T1": every["T1"]}
+    wrong = graphshift("estimate", run, f"{name}:T99", *options)
+    assert wrong.status == 2
+    assert "has no environment 'T99'" in wrong.err
+
+
+def test_tables_with_a_comma_between_are_those_one_after_the_other(
+    graphshift: Any, tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    nodes, edges = tables
+    config = tmp_path / "mine.toml"
+    assert graphshift("init", nodes, edges, "--out", config).status == 0
+    fitted = tmp_path / "fitted"
+    assert graphshift("fit", config, "--method", "erm", "--epochs", 2, "--out", fitted).status == 0
+    for command, more in (("estimate", ("--no-copies",)), ("score", ())):
+        first = graphshift(command, fitted, nodes, edges, "--json", *more)
+        second = graphshift(command, fitted, f"{nodes},{edges}", "--json", *more)
+        assert (first.status, second.status) == (0, 0)
+        one, other = (json.loads(answer.out) for answer in (first, second))
+        assert one | {"dataset": ""} == other | {"dataset": ""}
+    answer = graphshift("score", fitted, f"{nodes},")
+    assert answer.status == 2
+    assert "expected two files with a comma between" in answer.err

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from graphshift.cli.options import DataDir, Force, Json, load_dataset, refuse_existing
-from graphshift.cli.use import TableOptions, are_tables, prepared_tables
+from graphshift.cli.use import TableOptions, as_tables, prepared_tables
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ def _graphs(
     first = data.train[0]
     if graph is None:
         return [first, *data.val[:1]], names
-    if are_tables(graph, edges):
-        return [first, _labelled(prepared_tables(model, graph, edges, option, None))], names
+    if tables := as_tables(graph, edges):
+        return [first, _labelled(prepared_tables(model, *tables, option, None))], names
     name, _, wanted = graph.rpartition(":")
     if not name:
         raise GraphshiftError(f"GRAPH is {graph!r}; expected DATASET:ENVIRONMENT, or NODES.csv EDGES.csv.")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from graphshift.cli.options import DataDir, Json, load_dataset
-from graphshift.cli.use import TableOptions, are_tables, prepared_tables, validation_of
+from graphshift.cli.shift import environment_of
+from graphshift.cli.use import TableOptions, as_tables, prepared_tables, validation_of
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
 
 def estimate(
     run: Annotated[Path, Argument(metavar="RUN", help="the folder of a run")],
-    dataset: Annotated[str, Argument(metavar="DATASET|NODES.csv", help="a dataset, a TOML file, or a table of nodes")],
+    dataset: Annotated[
+        str,
+        Argument(
+            metavar="DATASET|NODES.csv",
+            help="a dataset, a TOML file, one environment of it (DATASET:ENVIRONMENT), or a table of nodes",
+        ),
+    ],
     edges: Annotated[Path | None, Argument(metavar="[EDGES.csv]", help="the table of edges")] = None,
     adapt: Annotated[str | None, Option(metavar="norm", help="as in `predict`")] = None,
     no_copies: Annotated[
@@ -41,8 +48,11 @@ def estimate(
     from graphshift.shift.estimating import estimate_score
 
     model = load_model(run)
-    if are_tables(dataset, edges):
-        graphs = [prepared_tables(model, dataset, edges, option, None)]
+    if tables := as_tables(dataset, edges):
+        graphs = [prepared_tables(model, *tables, option, None)]
+    elif ":" in dataset and not Path(dataset).exists():
+        name, _, environment = dataset.rpartition(":")
+        graphs = [environment_of(load_dataset(name, option, data_dir), environment)]
     else:
         data = load_dataset(dataset, option, data_dir)
         graphs = [*data.tests, *data.target]

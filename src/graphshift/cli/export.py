@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from graphshift.cli.options import DataDir, Force, Json, load_dataset
-from graphshift.cli.use import Edges, Model, TableOptions, are_tables, prepared_tables
+from graphshift.cli.use import Edges, Model, TableOptions, as_tables, prepared_tables
 
 if TYPE_CHECKING:
     from graphshift.data.dataset import ShiftDataset
@@ -43,8 +43,8 @@ def export(
     with error_console().status("exporting, and comparing …"):
         if dataset is None:
             graphs = _all(data_of_run(model, data_dir))
-        elif are_tables(dataset, edges):
-            graphs = [prepared_tables(loaded, dataset, edges, option, data_dir)]
+        elif tables := as_tables(dataset, edges):
+            graphs = [prepared_tables(loaded, *tables, option, data_dir)]
         else:
             graphs = _all(load_dataset(dataset, option, data_dir))
         how: dict[str, Any] = {"format": format_, "tolerance": tolerance, "force": force}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from graphshift.cli.options import DataDir, load_dataset, pairs
-from graphshift.cli.use import Edges, Model, MoveCopies, TableOptions, are_tables, calibrator
+from graphshift.cli.use import Edges, Model, MoveCopies, TableOptions, as_tables, calibrator
 from graphshift.core.errors import GraphshiftError
 
 if TYPE_CHECKING:
@@ -127,8 +127,8 @@ def _base(
         if environment is not None:
             raise GraphshiftError("--environment needs DATASET.")
         return None
-    if are_tables(graph, edges):
-        return _frames(model, Path(graph), edges, option)
+    if tables := as_tables(graph, edges):
+        return _frames(model, Path(tables[0]), tables[1], option)
     data = load_dataset(graph, option, data_dir)
     found = {one.name: one for environments in data.roles.values() for one in environments}
     if environment is None or environment not in found:
@@ -137,10 +137,9 @@ def _base(
     return found[environment]
 
 
-def _frames(model: Predictor, nodes: Path, edges: Path | None, option: list[str] | None) -> Any:
+def _frames(model: Predictor, nodes: Path, edges: Path, option: list[str] | None) -> Any:
     from graphshift.datasets.tables.graph import read_both
 
-    assert edges is not None
     if model.preparation_ is None:
         raise GraphshiftError(f"{nodes}: the model was not fitted on tables; give a dataset and --environment.")
     if given := pairs(option, "--option"):

@@ -174,8 +174,8 @@ def predict(
     if move_copies or (move_copies is None and helps):
         found = calibrator(loaded, model, data_dir, needed=bool(move_copies))
         how["aim"] = None if found is None else found.to
-    if are_tables(dataset, edges):
-        table = node_table(loaded, prepared_tables(loaded, dataset, edges, option, data_dir, graphs), **how)
+    if tables := as_tables(dataset, edges):
+        table = node_table(loaded, prepared_tables(loaded, *tables, option, data_dir, graphs), **how)
     else:
         table = prediction_table(loaded, load_dataset(dataset, option, data_dir), every_node=every_node, **how)
     write_table(table, out)
@@ -242,23 +242,27 @@ def validation_of(run: Path, data_dir: Path | None) -> "Sequence[Environment]":
     return data_of_run(run, data_dir).val if (run / "config.json").is_file() else []  # a model alone has none
 
 
-def are_tables(dataset: str, edges: Path | None) -> bool:
-    """Whether two tables are given; one alone is refused."""
+def as_tables(dataset: str, edges: Path | None) -> tuple[str, Path] | None:
+    """The two tables that are given, one after the other or with a comma between; None if none is, one is refused."""
+    if edges is None and "," in dataset and not Path(dataset).exists():
+        nodes, _, other = (part.strip() for part in dataset.partition(","))
+        if not nodes or not other or "," in other:
+            raise GraphshiftError(f"{dataset!r}: expected two files with a comma between, NODES.csv,EDGES.csv.")
+        return nodes, Path(other)
     if edges is None and Path(dataset).suffix.lower() in (".csv", ".tsv", ".parquet"):
         raise GraphshiftError(f"{dataset}: a table of edges is missing; give it after the table of nodes.")
-    return edges is not None
+    return None if edges is None else (dataset, edges)
 
 
 def prepared_tables(
     model: "Predictor",
     nodes: str,
-    edges: Path | None,
+    edges: Path,
     option: list[str] | None,
     data_dir: Path | None,
     graphs: Path | None = None,
 ) -> "Environment":
     """The graph of tables, named after the file of nodes."""
-    assert edges is not None
     if data_dir is not None:
         raise GraphshiftError(f"--data-dir: {nodes} is a table, not a dataset; leave it out.")
     options = pairs(option, "--option")
@@ -280,11 +284,12 @@ def _labelled(
     """The name of what is scored, and its environments that have labels, by role."""
     from graphshift.fitting.predictions import check_preparation
 
-    if not are_tables(dataset, edges):
+    tables = as_tables(dataset, edges)
+    if tables is None:
         data = load_dataset(dataset, option, data_dir)
         check_preparation(model, data)
         return data.name, {role: list(data.roles[role]) for role in ("train", "val", "tests")}
-    environment = prepared_tables(model, dataset, edges, option, data_dir, graphs)
+    environment = prepared_tables(model, *tables, option, data_dir, graphs)
     if environment.y is None:
         assert model.preparation_ is not None
         label = model.preparation_.label.name
