@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+
+import graphshift as gs
+from graphshift.cli import estimate
 
 DATA = ("planted-structure", "-o", "nodes=300")
 
@@ -67,3 +71,17 @@ def test_tables_with_a_comma_between_are_those_one_after_the_other(
     answer = graphshift("score", fitted, f"{nodes},")
     assert answer.status == 2
     assert "expected two files with a comma between" in answer.err
+
+
+def test_what_is_estimated_of_nodes_with_several_labels_is_said(
+    graphshift: Any, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = gs.load("planted-structure", nodes=300)
+    further = torch.full((300, 1), -1)
+    further[0] = 1 - data.tests[0].y[0]  # type: ignore[index]
+    two = gs.ShiftDataset("two", data.train, data.val, tests=[data.tests[0].replace(further_y=further)])
+    monkeypatch.setattr(estimate, "load_dataset", lambda *given: two)
+    answer = graphshift("estimate", run, "two", "--no-copies")
+    assert "note: accuracy (%) of nodes with one label: how many labels" in answer.out
+    monkeypatch.undo()
+    assert "nodes with one label" not in graphshift("estimate", run, *DATA, "--no-copies").out

@@ -38,6 +38,7 @@ def test_it_says_what_to_use_and_shows_why(graphshift: Any, tmp_path: Path) -> N
     assert f"Use {own['reason']}." in answer.out
     assert f"  {own['command']}" in answer.out
     assert "test labels were not used" in answer.out
+    assert "Which shift do you expect?" in answer.out
     assert answer.out.count("┏") == 1  # one table, one paragraph
     page = (tmp_path / "r" / "report.html").read_text()
     assert escape(own["command"]) in page
@@ -148,6 +149,7 @@ def test_a_target_gives_one_answer_for_it(graphshift: Any, tmp_path: Path) -> No
     assert list(content["answers"]) == ["target"]
     assert f"  {content['answers']['target']['command']}" in answer.out
     assert "expected †" in answer.out
+    assert "Which shift" not in answer.out
     assert "on the unlabelled target; test labels were not used" in " ".join(answer.out.split())
     wrong = graphshift("recommend", *DATA, "--target", "somewhere", "--out", tmp_path / "s")
     assert wrong.status == 2

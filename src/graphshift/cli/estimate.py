@@ -43,6 +43,7 @@ def estimate(
 
     Labels of the graphs are not looked at. The graphs are the tests and targets of a dataset, or one of two tables.
     """
+    from graphshift.data.metrics import METRICS
     from graphshift.data.pieces import remarks_on
     from graphshift.estimators.loading import load_model
     from graphshift.shift.estimating import estimate_score
@@ -72,6 +73,9 @@ def estimate(
         _show(run, found)
         for text in remarks_on(graphs):
             print(f"note: {text}.")
+        if any(e.further_y is not None for e in [*validation, *graphs]):
+            metric = METRICS.find(model.task_.metric).title
+            print(f"note: {metric} of nodes with one label: how many labels a node of a new graph has is not known.")
 
 
 def _show(run: Path, found: dict[str, Estimate]) -> None:

@@ -97,6 +97,11 @@ def paragraph(found: Recommendation) -> str:
     parts += [f"Predicted for {one.sentence()}" for one in found.target]
     if (other := found.answers.get("adversarial_val")) is not None:
         parts.append(f"{CRITERIA['adversarial_val']} ({EDITED}), use {other.reason}.")
+    if found.criterion == "val" and not found.target:
+        parts.append("Which shift do you expect? This holds if future graphs differ from training as these do.")
+        parts.append("Give the graph that you want to predict as target, without labels, and it decides.")
+        if other is None:
+            parts.append("If edges may come to mean something else, ask for misleading edges too.")
     return " ".join(parts)
 
 
