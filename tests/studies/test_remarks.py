@@ -61,6 +61,26 @@ def test_an_arm_that_is_its_own_baseline_says_why() -> None:
     assert said.startswith("again has the very scores of ERM: what it adds to the risk is zero on these data")
 
 
+def test_arms_that_all_say_the_largest_class_are_one_sentence() -> None:
+    """A method without a GNN adds nothing to a risk, whatever its scores are."""
+    graphs = [unlike(name, seed) for seed, name in enumerate("abc")]
+    train, val, test = (e.replace(y=(torch.arange(e.num_nodes) >= 150).long()) for e in graphs)  # nothing shows it
+    data = gs.ShiftDataset("mine", [train], [val], [test])
+    arms = [
+        Arm("ERM", {"method": "erm", "epochs": 5, "lr": 0.05, "backbone": "mlp"}),
+        Arm("Largest class", {"method": "majority"}),
+        Arm("Label propagation", {"method": "label-propagation"}),
+    ]
+    study = run_study(Plan(data, arms, range(2)), workers=0, threads=1)  # type: ignore[arg-type]
+    said = [note for note in study.summary.notes if "very scores" in note]
+    assert said == [
+        "Largest class and Label propagation have the very scores of ERM: those of always saying the largest class."
+    ]
+    runs = [record(method="forest", backbone=None, majority={"T1": 0.4})]
+    assert remarks._why_same(runs, "val") == ""
+    assert remarks._why_same([record(method="forest", majority={"T1": 0.5})], "val").startswith("those of always")
+
+
 @pytest.mark.parametrize(
     ("settings", "epoch", "why"),
     [

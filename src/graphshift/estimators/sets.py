@@ -102,7 +102,7 @@ class PredictionSets:
         title, note = f"Sets with a coverage of {100 * self.coverage:g} %", f"Weights: {self.weights}. {self.remark}"
         if self.members is not None:
             sizes, counts = np.unique(self.sizes, return_counts=True)
-            rows = [[int(size), int(count)] for size, count in zip(sizes, counts, strict=True)]
+            rows: list[list[Any]] = [[int(size), int(count)] for size, count in zip(sizes, counts, strict=True)]
             return html_table(title, ["classes in the set", "nodes"], rows, note=note.strip())
         rows = [[f"{100 * part:g} %", f"{np.quantile(self.sizes, part):.4g}"] for part in (0.1, 0.5, 0.9)]
         return html_table(title, ["of the intervals", "are at most so wide"], rows, note=note.strip())

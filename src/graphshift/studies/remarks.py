@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isclose
 from typing import TYPE_CHECKING
 
 from graphshift.data.metrics import METRICS
@@ -76,24 +77,40 @@ def _below_largest_class(plan: ResolvedPlan, best: ArmSummary) -> list[str]:
 
 
 def _same_as_baseline(arms: Sequence[ArmSummary], records: Sequence[Record]) -> list[str]:
-    """Arms with the very scores of their baseline in every run, and why."""
-    found = []
+    """Arms with the very scores of their baseline in every run, and why; a sentence for each reason."""
+    found: dict[tuple[str | None, str], list[str]] = {}
     for arm in arms:
         difference = arm.difference.main
         if difference is None or difference.mean or difference.wins or difference.losses or arm.is_variant:
             continue
         runs = [r for r in records if r.kind == "run" and r.ok and r.arm == arm.arm and arm.selection in r.selections]
-        found.append(f"{arm.arm} has the very scores of {arm.baseline}: {_why_same(runs, arm.selection)}.")
-    return found
+        if why := _why_same(runs, arm.selection):
+            found.setdefault((arm.baseline, why), []).append(arm.arm)
+    return [
+        f"{' and '.join(names)} {'has' if len(names) == 1 else 'have'} the very scores of {baseline}: {why}."
+        for (baseline, why), names in found.items()
+    ]
 
 
 def _why_same(runs: Sequence[Record], rule: str) -> str:
+    """In words; empty if there is no telling."""
+    if runs and all(run.metric == "accuracy" and _says_the_largest_class(run, rule) for run in runs):
+        return "those of always saying the largest class"
+    if not all(METHODS[run.method].uses_backbone for run in runs):
+        return ""
     last = [run.settings.get("anneal", 0.0) * max(run.settings.get("epochs", 1) - 1, 1) for run in runs]
     if any(last) and all(run.selections[rule].epoch - 1 < end for run, end in zip(runs, last, strict=True)):
         return "its penalty counts only after the epochs that were chosen (`anneal`), so that until then it is ERM"
     if runs and all(run.settings.get("penalty") == 0 for run in runs):
         return "the weight of its penalty is 0"
     return "what it adds to the risk is zero on these data, as where there is one group of nodes, or nothing to edit"
+
+
+def _says_the_largest_class(run: Record, rule: str) -> bool:
+    tests = run.selections[rule].tests
+    return bool(tests) and all(
+        isclose(score, run.majority.get(name, -1), abs_tol=1e-6) for name, score in tests.items()
+    )
 
 
 def _choosing(arm: ArmSummary) -> float:
