@@ -133,6 +133,11 @@ def test_a_threshold_decides(graphshift: Any, run: Path, spain: tuple[Path, Path
     assert pd.read_csv(out)["prediction"].tolist() == list(
         model.preparation_.decode(model.predict(graph, threshold="recall=1.0"))
     )
+    lowest = model.threshold_of("recall=1.0", calibrated=True)
+    predicted = model.predict_proba(graph, calibrated=True)[:, 1] > lowest
+    assert (model.predict(graph, threshold="recall=1.0") == 1).tolist() == predicted.tolist()
+    shown = graphshift("score", run, *spain, "--threshold", "recall=1.0").out
+    assert f"is predicted above a probability of {lowest:.3g}." in " ".join(shown.split())
     scored = json.loads(graphshift("score", run, *spain, "--threshold", middle, "--json").out)
     truth = pd.read_csv(spain[0]).set_index("id")["vote"]
     right = [prediction == truth[node] for node, prediction in zip(table["id"], table["prediction"], strict=True)]

@@ -117,7 +117,8 @@ def score(
         return
     note = "" if adapt is None else f"adapt {adapt}: the model was adapted to each graph without its labels."
     if threshold is not None:
-        note += f" Threshold {threshold}: class {loaded.classes_[-1]} is predicted above it."
+        chosen = loaded.threshold_of(how["threshold"], adapt=adapt, calibrated=calibrated)
+        note += f" Threshold {threshold}: class {loaded.classes_[-1]} is predicted above a probability of {chosen:.3g}."
     _show(f"{model} on {name}", roles, found, classes, note.strip())
     if page is not None:
         print(f"page: {page}")

@@ -287,6 +287,17 @@ class Predictor(Trust):
         logit = confidence.thresholds.choose(threshold)
         return confidence.scaled_logit(logit) if calibrated else logit
 
+    def threshold_of(self, rule: float | str = "auto", *, adapt: str | None = None, calibrated: bool = False) -> float:
+        """The probability of class 1 above which it is predicted, as ``threshold=rule`` in :meth:`predict` has it.
+
+        Args:
+            rule, adapt: as in :meth:`predict`.
+            calibrated: of calibrated probabilities, as in :meth:`predict_proba`.
+        """
+        self._check_fitted()
+        self._shifted(torch.empty(0, 1), adapt, rule, calibrated=calibrated)
+        return 1 / (1 + math.exp(-self._logit(rule, adapt, calibrated)))
+
     @abstractmethod
     def _check_fitted(self) -> None:
         """Raises scikit-learn's error if it is not."""
