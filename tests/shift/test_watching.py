@@ -151,6 +151,8 @@ def test_the_page_shows_the_timeline() -> None:
     html = watch_page("the run", found)
     assert html.count("<svg") == 1
     assert "july" in html
+    assert "cannot be estimated</text>" in html
+    assert "cannot be estimated</text>" not in watch_page("the run", found[:2])
     rows = watch_table("the run", found).rows
     assert [row[1] for row in rows] == ["steady", "alarm", "alarm"]
     assert [row[4] for row in rows] == ["79.0", "60.0", "refused"]

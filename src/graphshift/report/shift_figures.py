@@ -130,7 +130,7 @@ def pairs_figure(details: dict[str, Any]) -> str | None:
         axes.set_xticks(range(count), names, fontsize=7, rotation=60 if count > 4 else 0)
         axes.set_yticks(range(count), names, fontsize=7)
         axes.set_xlabel("class of a neighbour")
-        figure.colorbar(image, ax=axes, shrink=0.8)
+        figure.colorbar(image, ax=axes, shrink=0.8).ax.tick_params(labelsize=7)
     return svg_of(figure)
 
 

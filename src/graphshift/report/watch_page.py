@@ -26,7 +26,11 @@ def watch_page(title: str, found: Sequence[Snapshot]) -> str:
     alarms = [i for i, one in enumerate(found) if one.alarms]
     blocks: list[Block] = []
     if can_draw():
-        blocks.append(Figure(svg_of(timeline(found)), "Above: expected scores. Below: p values of what has moved."))
+        blocks.append(
+            Figure(
+                svg_of(timeline(found)), "Above: expected scores; × where there is none. Below: the blocks that moved."
+            )
+        )
     blocks.append(Table(table, best=alarms, words=True))
     means = Section("What a status means", [Facts(STATUSES)])
     return page(f"Watching {title}", [Section("Snapshots", blocks), means], lead=[Text(verdict(found), lead=True)])
@@ -102,6 +106,8 @@ def timeline(found: Sequence[Snapshot]) -> Any:
         )
     for status in dict.fromkeys(one.status for one in found):
         above.plot([], [], "o", color=_SHADES[status], label=status)
+    if any(one.expected is None and one.held_out is not None for one in found):
+        above.plot([], [], "x", color="#555555", label="cannot be estimated")
     above.set_ylabel(metric.title)
     above.legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     plain(above, "y")
