@@ -97,6 +97,19 @@ def test_hostile_names_cannot_break_out_of_the_proposed_toml(tmp_path: Path) -> 
     assert len(quietly(from_tables, **options_from_toml_table(parsed["data"], tmp_path)).environments) == 2
 
 
+def test_further_columns_of_edges_are_proposed_as_their_features(tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text("id,x\n1,2\n2,3\n3,5\n")
+    (tmp_path / "e.csv").write_text(
+        "row,a,b,weight,kind,amount,same\n0,1,2,1,x,0.5,7\n1,2,3,2,y,0.25,7\n2,1,3,1,x,0.75,7\n"
+    )
+    (line,) = [
+        one for one in describe_tables(tmp_path / "n.csv", tmp_path / "e.csv").splitlines() if "edge_features" in one
+    ]
+    assert line.startswith('# edge_features = ["kind", "amount"]    # for backbones gine and gat')
+    (tmp_path / "e.csv").write_text("a,b\n1,2\n")
+    assert "edge_features" not in describe_tables(tmp_path / "n.csv", tmp_path / "e.csv")
+
+
 def test_the_proposed_toml_says_what_it_could_not_find(tmp_path: Path) -> None:
     (tmp_path / "n.csv").write_text("id,x\n1,2\n2,3\n")
     (tmp_path / "e.csv").write_text("a,b\n1,2\n")

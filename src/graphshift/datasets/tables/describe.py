@@ -121,6 +121,7 @@ def describe_tables(
         f"weight = {_toml(roles.weight)}"
         if roles.weight
         else '# weight = "…"    # a column of the edge table, above 0',
+        *_edge_feature_lines(edge_table.frame, roles),
         "",
         *_label_lines(items, roles, positive),
         "",
@@ -195,6 +196,20 @@ def _values(column: pd.Series) -> str:
     examples = ", ".join(shown(value) for value in some[:3])
     missing = f", {int(column.isna().sum())} missing" if column.isna().any() else ""
     return f", {column.nunique()} distinct{missing}, such as {examples}"
+
+
+def _edge_feature_lines(edges: pd.DataFrame, roles: Roles) -> list[str]:
+    """What else the edge table says of an edge; what is constant or numbers the rows says nothing."""
+    taken = (roles.source, roles.target, roles.weight, roles.graph)
+    rest = [edges[name] for name in edges.columns if name not in taken]
+    names = [
+        column.name for column in rest if column.nunique() > 1 and (_kind(column) == "numbers" or not column.is_unique)
+    ]
+    if not names:
+        return []
+    return [
+        f"# edge_features = {_toml(names[:_LINES])}    # for backbones gine and gat, and for recommend; off unless set"
+    ]
 
 
 def _label_lines(nodes: Table, roles: Roles, positive: str | None) -> list[str]:
