@@ -11,6 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 import graphshift as gs
+from graphshift.core.errors import GraphshiftError
 from graphshift.data.environment import Environment
 from graphshift.data.tasks import Task
 from graphshift.estimators.base import Estimator
@@ -86,6 +87,13 @@ def test_a_blend_is_exported(format: Any, tmp_path: Path) -> None:
     found = export_model(model, path, [val, training], format=format)  # compares itself, on another size too
     assert [one["nodes"] for one in found.note["checked"].values()] == [60, 60, 30]
     assert max(one["difference"] for one in found.note["checked"].values()) < 1e-6
+
+
+def test_a_method_of_ones_own_may_have_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = gs.Logistic(selection="last").fit(graph(BINARY))
+    monkeypatch.delattr(type(model.model_), "rows_module")
+    with pytest.raises(GraphshiftError, match="export: Logistic regression has no form in operations that exporters"):
+        model.module()
 
 
 def test_the_depth_is_that_of_the_longest_walk() -> None:

@@ -248,9 +248,9 @@ class Estimator(_Fitted, Predictor, HyperParameters):
         """The graph after the edits of edges that raise the model's risk most; itself if the model ignores edges."""
         return None if self.uses_edges else environment
 
-    @abstractmethod
     def module(self) -> nn.Module:
         """The fitted model from ``x`` and a graph to an output, in operations that exporters can follow."""
+        raise GraphshiftError(f"export: {self.label} has no form that exporters know.")
 
     @property
     def takes_edge_features(self) -> bool:

@@ -48,9 +48,9 @@ class TabularModel(DirectModel):
     def own_arrays(self) -> dict[str, Array]:
         """Its arrays beside the classes."""
 
-    @abstractmethod
     def rows_module(self) -> nn.Module:
-        """What :meth:`rows` does, from rows in float32 to probabilities or values in float64."""
+        """What :meth:`rows` does, from rows in float32 to probabilities or values in float64, if exporters know it."""
+        raise NotImplementedError(self.no_module)
 
     def module(self, task: Task) -> nn.Module:
         """With the mean of neighbours as a sum along edges; ranks and places in the graph are no such operations."""
