@@ -61,7 +61,7 @@ def test_an_ensemble(graphshift: Any, tmp_path: Path) -> None:
     [
         (["--method", "forest", "--hidden", 4], "--hidden needs a method that trains a GNN; the method is forest."),
         (["--method", "erm", "--trees", 4], "--trees needs --method forest; the method is erm."),
-        (["--method", "forest", "--columns", "some"], "columns is 'some'; it should be 'plain', 'structure',"),
+        (["--method", "forest", "--columns", "some"], "columns is 'some'; it should be 'plain', 'ranks', 'structure',"),
         (["--method", "forest", "--trees", 0], "trees is 0; it should be greater than or equal to 1"),
         (["--method", "logistic", "--c", 0], "c is 0.0; it should be greater than 0"),
         (["--method", "label-propagation", "--alpha", 1], "alpha is 1.0; it should be less than 1"),
