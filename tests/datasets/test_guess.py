@@ -165,6 +165,10 @@ def test_the_one_column_of_dates_is_the_time_if_nothing_is_called_so(tmp_path: P
     assert [e.num_nodes for e in data.train] == [50]
     both = nodes.rename(columns={"habitat": "printed"}).assign(sold="2020-01-01")
     both["sold"] = pd.date_range("2020-03-01", periods=100).strftime("%Y-%m-%d")
+    months = nodes.rename(columns={"habitat": "month"})
+    months["month"] = np.repeat(["2019-03", "2019-04", "2019-05", "2019-06"], 25)
+    table, _ = described(tmp_path, months, edges)
+    assert [e.num_nodes for e in loaded(table, tmp_path).train] == [25]  # what init writes can be loaded
     assert "time" not in described(tmp_path, both, edges)[0]  # which of the two nobody knows
     named = nodes.rename(columns={"habitat": "printed"}).assign(year=range(100))
     assert described(tmp_path, named, edges)[0]["time"] == "year"

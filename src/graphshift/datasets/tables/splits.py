@@ -132,7 +132,8 @@ def split_by_time(
 ) -> Split:
     """One environment for each period; a period ends at its cut, which it includes, and begins after the cut before.
 
-    Times are numbers, or dates as in 2024-05-31; a cut that is a date includes the whole day.
+    Times are numbers, or dates as in 2024-05-31; a cut that is a date includes the whole day, one that is a month as in
+    2024-05 the whole month.
     """
     roles = [("train_until", train_until), ("val_until", val_until)]
     roles += [("test_until", cut) for cut in test_until] + [("target_until", cut) for cut in target_until]
@@ -252,8 +253,12 @@ def _cut(value: Any, dates: bool, found: str, column: pd.Series) -> float | int:
         moment = pd.to_datetime(text, format="ISO8601", utc=True).as_unit("ns").value
     except (ValueError, OverflowError):
         moment = None
-    if moment is None or not re.match(r"\d{4}-\d\d-\d\d", text):
-        raise GraphshiftError(f"{found}; column {column.name!r} holds dates: expected one as in 2024-05-31.")
+    if moment is None or not re.match(r"\d{4}-\d\d(-\d\d|$)", text):
+        raise GraphshiftError(
+            f"{found}; column {column.name!r} holds dates: expected one as in 2024-05-31, or a month as in 2024-05."
+        )
+    if re.fullmatch(r"\d{4}-\d\d", text):
+        return int((pd.Timestamp(text) + pd.offsets.MonthBegin(1)).as_unit("ns").value) - 1
     end_of_day = 86_400_000_000_000 - 1 if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else 0
     return int(moment) + end_of_day
 
