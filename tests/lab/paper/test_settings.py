@@ -208,6 +208,21 @@ def test_fair_gives_every_arm_the_same_number_of_trials(name: str) -> None:
             assert (settings.directed_edits, settings.reset_explorers) == (False, False)
     assert differing(completed(learned), completed(random)) <= {"explorer", *LEARNING_ONLY}
     assert "one_way" not in made.options
+    assert made.options.get("version") == (2 if name.endswith("-sgc") else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        *((name, setting) for name in ("cora-gcn", "pubmed") for setting in ("paper", "ablation", "explorers")),
+        *((name, "kinds") for name in ("structure", "features")),
+    ],
+)
+def test_explorers_of_the_paper_keep_their_whole_policy(name: str, setting: str) -> None:
+    learned = [arm for arm in plan(name, setting).arms if completed(arm).method == "eerm"]
+    learned = [arm for arm in learned if completed(arm).explorer == "reinforce"]
+    assert learned
+    assert all(completed(arm).explorer_options["entries_per_node"] is None for arm in learned)
 
 
 @pytest.mark.parametrize("name", APART)
